@@ -82,9 +82,9 @@ class StoreRequests:
 
     def put_in_parts(self, key: str, parts: list[bytes]) -> None:
         uri = f"s3://{BUCKET}/{key}"
-        token = self.store.begin_parts(uri, "")
-        receipts = [self.store.put_part(uri, token, number, 0, part) for number, part in enumerate(parts, 1)]
-        self.store.complete_parts(uri, token, receipts, sum(map(len, parts)))
+        upload_id = self.store.begin_parts(uri, "")
+        receipts = [self.store.put_part(uri, upload_id, number, 0, part) for number, part in enumerate(parts, 1)]
+        self.store.complete_parts(uri, upload_id, receipts, sum(map(len, parts)))
 
     def list(self, prefix: str) -> int:
         return len(self.store.list(f"s3://{BUCKET}/{prefix}"))

@@ -49,7 +49,7 @@ class AmazonParts:
     def __init__(self) -> None:
         self.completed: list[int] = []
 
-    def complete_parts(self, uri: str, token: str, receipts: list[str], size: int) -> None:  # noqa: ARG002
+    def complete_parts(self, uri: str, upload_id: str, receipts: list[str], size: int) -> None:  # noqa: ARG002
         assert len(set(receipts)) == len(receipts)
         self.completed.append(len(receipts))
 

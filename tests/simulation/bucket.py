@@ -154,9 +154,9 @@ class Bucket:
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self._upload_count += 1
-        token = f"upload-{self._upload_count}"
-        self.uploads[token] = Upload(Key, self.by)
-        return {"UploadId": token}
+        upload_id = f"upload-{self._upload_count}"
+        self.uploads[upload_id] = Upload(Key, self.by)
+        return {"UploadId": upload_id}
 
     def upload_part(
         self,
@@ -272,10 +272,10 @@ class Bucket:
             raise refused(operation, 412, "PreconditionFailed")
         return stored.data
 
-    def _upload(self, operation: str, token: str) -> Upload:
-        if token not in self.uploads:
+    def _upload(self, operation: str, upload_id: str) -> Upload:
+        if upload_id not in self.uploads:
             raise refused(operation, 404, "NoSuchUpload")
-        return self.uploads[token]
+        return self.uploads[upload_id]
 
 
 def refused(operation: str, status: int, code: str) -> ClientError:

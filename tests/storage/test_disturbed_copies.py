@@ -72,9 +72,9 @@ def copy_whole(disturbed: DisturbedStore, uri: str) -> None:
 
 def copy_as_part(disturbed: DisturbedStore, uri: str) -> None:
     store = disturbed.store
-    token = store.begin_parts(uri, "")
-    receipt = store.copy_part(uri, token, 1, 0, disturbed.source)
-    store.complete_parts(uri, token, [receipt], len(CONTENT))
+    upload_id = store.begin_parts(uri, "")
+    receipt = store.copy_part(uri, upload_id, 1, 0, disturbed.source)
+    store.complete_parts(uri, upload_id, [receipt], len(CONTENT))
 
 
 QUICK = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")

@@ -95,12 +95,12 @@ def test_put_if_absent_has_one_winner(store: Store, home: str) -> None:
 def test_parts_put_in_any_order_make_a_file(store: Store, home: str) -> None:
     uri, size = join(home, "large"), 5 * 1024 * 1024
     parts = [bytes([i]) * size for i in range(2)] + [b"end"]
-    token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
-    receipts = {i: store.put_part(uri, token, i + 1, i * size, parts[i]) for i in (2, 0, 1)}
+    upload_id = store.begin_parts(uri, join(f"{home}.beside", "staging"))
+    receipts = {i: store.put_part(uri, upload_id, i + 1, i * size, parts[i]) for i in (2, 0, 1)}
     assert store.list(home) == [], "nothing is visible before it is complete"
     ordered = [receipts[i] for i in range(3)]
-    store.complete_parts(uri, token, ordered, 2 * size + 3)
-    store.complete_parts(uri, token, ordered, 2 * size + 3)
+    store.complete_parts(uri, upload_id, ordered, 2 * size + 3)
+    store.complete_parts(uri, upload_id, ordered, 2 * size + 3)
     assert store.read(uri, size - 1, 2) == b"\0\1"
     assert store.read(uri, 2 * size, 3) == b"end"
     assert store.list(f"{home}.beside") == []
@@ -111,9 +111,9 @@ def test_writing_the_same_bytes_again_keeps_the_pin(store: Store, home: str) -> 
     parts = [b"a" * size, b"b"]
 
     def write_in_parts(last: bytes) -> None:
-        token = store.begin_parts(uri, staging)
-        receipts = [store.put_part(uri, token, i + 1, i * size, part) for i, part in enumerate([parts[0], last])]
-        store.complete_parts(uri, token, receipts, size + len(last))
+        upload_id = store.begin_parts(uri, staging)
+        receipts = [store.put_part(uri, upload_id, i + 1, i * size, part) for i, part in enumerate([parts[0], last])]
+        store.complete_parts(uri, upload_id, receipts, size + len(last))
 
     store.put(uri, b"same")
     pin = store.stat(uri)
@@ -144,13 +144,13 @@ def test_store_copies_whole_files_and_ranges(store: Store, home: str) -> None:
     assert store.stat(whole) == before
     versions = []
     for _ in range(2):
-        token = store.begin_parts(cut, staging)
+        upload_id = store.begin_parts(cut, staging)
         receipts = [
-            store.copy_part(cut, token, 1, 0, Span(uri, 7, size + 1, pin)),
-            store.put_part(cut, token, 2, size + 1, b"x" * size),
-            store.copy_part(cut, token, 3, 2 * size + 1, Span(uri, size, size + 3, pin)),
+            store.copy_part(cut, upload_id, 1, 0, Span(uri, 7, size + 1, pin)),
+            store.put_part(cut, upload_id, 2, size + 1, b"x" * size),
+            store.copy_part(cut, upload_id, 3, 2 * size + 1, Span(uri, size, size + 3, pin)),
         ]
-        store.complete_parts(cut, token, receipts, 3 * size + 4)
+        store.complete_parts(cut, upload_id, receipts, 3 * size + 4)
         assert store.read_all(cut, 4 * size)[0] == data[7 : size + 8] + b"x" * size + data[size:]
         versions.append(store.stat(cut))
     assert versions[0] == versions[1]
@@ -164,12 +164,12 @@ def test_copy_of_a_changed_file_is_refused(store: Store, home: str) -> None:
     assert pin is not None
     store.put(uri, data.upper())
     span, target = Span(uri, 0, len(data), pin), join(home, "target")
-    token = store.begin_parts(target, join(f"{home}.beside", "staging"))
-    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, token, 1, 0, span)):
+    upload_id = store.begin_parts(target, join(f"{home}.beside", "staging"))
+    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, upload_id, 1, 0, span)):
         with pytest.raises(SnapshotError, match="has changed"):
             copy()
     store.delete([uri])
-    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, token, 1, 0, span)):
+    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, upload_id, 1, 0, span)):
         with pytest.raises(SnapshotError, match="gone"):
             copy()
     store.abort_parts(target)
@@ -178,14 +178,14 @@ def test_copy_of_a_changed_file_is_refused(store: Store, home: str) -> None:
 
 def test_aborted_parts_leave_no_file(store: Store, home: str) -> None:
     uri = join(home, "large")
-    token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
-    store.put_part(uri, token, 1, 0, b"x")
+    upload_id = store.begin_parts(uri, join(f"{home}.beside", "staging"))
+    store.put_part(uri, upload_id, 1, 0, b"x")
     other = join(f"{home}.else", "large")
     kept = store.begin_parts(other, join(f"{home}.else.beside", "staging"))
     store.abort_parts(home)
     store.delete([entry.uri for entry in store.list(f"{home}.beside")])
     with pytest.raises(StoreError):
-        store.put_part(uri, token, 1, 0, b"x")
+        store.put_part(uri, upload_id, 1, 0, b"x")
     assert store.list(home) == []
     store.complete_parts(other, kept, [store.put_part(other, kept, 1, 0, b"y")], 1)
     assert store.read_all(other, 1)[0] == b"y", "an upload elsewhere is kept"
@@ -193,10 +193,10 @@ def test_aborted_parts_leave_no_file(store: Store, home: str) -> None:
 
 def test_part_put_after_its_upload_is_complete_is_refused(store: Store, home: str) -> None:
     uri, other, staging = join(home, "large"), join(home, "other"), join(f"{home}.beside", "staging")
-    token, begun = store.begin_parts(uri, staging), store.begin_parts(other, staging)
-    store.complete_parts(uri, token, [store.put_part(uri, token, 1, 0, b"done")], 4)
+    upload_id, begun = store.begin_parts(uri, staging), store.begin_parts(other, staging)
+    store.complete_parts(uri, upload_id, [store.put_part(uri, upload_id, 1, 0, b"done")], 4)
     with pytest.raises(StoreError):
-        store.put_part(uri, token, 1, 0, b"late")
+        store.put_part(uri, upload_id, 1, 0, b"late")
     assert store.read_all(uri, 4)[0] == b"done"
     store.complete_parts(other, begun, [store.put_part(other, begun, 1, 0, b"other")], 5)
     assert store.list(f"{home}.beside") == []
@@ -205,8 +205,8 @@ def test_part_put_after_its_upload_is_complete_is_refused(store: Store, home: st
 def test_many_files_are_staged_at_once_in_one_directory(store: Store, home: str) -> None:
     def write(i: int) -> None:
         uri = join(home, f"{i}")
-        token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
-        store.complete_parts(uri, token, [store.put_part(uri, token, 1, 0, b"%03d" % i)], 3)
+        upload_id = store.begin_parts(uri, join(f"{home}.beside", "staging"))
+        store.complete_parts(uri, upload_id, [store.put_part(uri, upload_id, 1, 0, b"%03d" % i)], 3)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(100)))
@@ -255,10 +255,10 @@ def test_bucket_without_a_prefix_serves_as_a_directory(s3: S3Server) -> None:
     store = open_store(home)
     store.put(f"{home}/a/b", b"")
     assert [entry.uri for entry in store.list(home)] == [f"{home}/a/b"]
-    token = store.begin_parts(f"{home}/large", "")
+    upload_id = store.begin_parts(f"{home}/large", "")
     store.abort_parts(home)
     with pytest.raises(StoreError):
-        store.put_part(f"{home}/large", token, 1, 0, b"x")
+        store.put_part(f"{home}/large", upload_id, 1, 0, b"x")
 
 
 def test_forked_process_opens_its_own_store(s3: S3Server) -> None:

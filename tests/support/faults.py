@@ -191,7 +191,7 @@ class _Uncopying:
     def copy(self, uri: str, source: Span) -> None:  # noqa: ARG002
         raise CopyRefused("planted: the store makes no copies")
 
-    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+    def copy_part(self, uri: str, upload_id: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
         raise CopyRefused("planted: the store makes no copies")
 
 

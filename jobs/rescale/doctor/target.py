@@ -159,12 +159,12 @@ class _Probes:
         ) as trial:
             self._store.begin_parts(self._parts_uri, staging)
             self._store.abort_parts(self._parts_uri)
-            token = self._store.begin_parts(self._parts_uri, staging)
+            upload_id = self._store.begin_parts(self._parts_uri, staging)
             try:
-                receipt = self._store.put_part(self._parts_uri, token, 1, 0, self._data)
-                self._store.complete_parts(self._parts_uri, token, [receipt], len(self._data))
+                receipt = self._store.put_part(self._parts_uri, upload_id, 1, 0, self._data)
+                self._store.complete_parts(self._parts_uri, upload_id, [receipt], len(self._data))
             except RescaleError:
-                self._abandon(token)
+                self._abandon(upload_id)
                 raise
             pin = self._store.stat(self._parts_uri)
             if pin is None or pin.size != len(self._data):
@@ -172,12 +172,12 @@ class _Probes:
             else:
                 trial.ok("the probe is whole", "a run can write large files")
 
-    def _abandon(self, token: str) -> None:
-        """Remove the parts of the unfinished upload `token`; ignore errors of the store."""
+    def _abandon(self, upload_id: str) -> None:
+        """Remove the parts of an unfinished upload; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts_uri)
-            if not is_s3(self._target):  # the token of a local upload is the path of its file
-                self._store.delete([token])
+            if not is_s3(self._target):  # the id of a local upload is the path of its file
+                self._store.delete([upload_id])
 
     def _check_clock(self) -> None:
         if not self._is_put:

@@ -149,12 +149,12 @@ class Store(Protocol):
         """Delete files, if they exist, and directories that become empty."""
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        """Begin a file that several tasks write, and return the token that they need.
+        """Begin a file that several tasks write, and return the upload id that they need.
 
         `staging` is the directory for unfinished files, if the store needs one.
         """
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:
+    def put_part(self, uri: str, upload_id: str, number: int, offset: int, data: bytes | bytearray) -> str:
         """Write part `number` (from 1), which begins at `offset` of the file, and return its receipt."""
 
     def copy(self, uri: str, source: Span) -> None:
@@ -167,13 +167,13 @@ class Store(Protocol):
     def keep(self, uri: str, source: Span) -> None:
         """Copy a whole file as `copy` does, or create a hard link to it; neither file is ever written to afterwards."""
 
-    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
+    def copy_part(self, uri: str, upload_id: str, number: int, offset: int, source: Span) -> str:
         """Write a part that the store copies itself from another of its files.
 
         Returns the same as `put_part`, and raises the same errors as `copy`.
         """
 
-    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
+    def complete_parts(self, uri: str, upload_id: str, receipts: Sequence[str], size: int) -> None:
         """Make the file appear from its parts, unless it has already appeared with `size` bytes.
 
         `receipts` are what `put_part` and `copy_part` returned, in the order of the parts. A file that already has the

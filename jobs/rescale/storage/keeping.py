@@ -42,20 +42,20 @@ def keep(uri: str, source: Span, staging: str) -> None:
         with _IN_MEMORY:
             store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
         return
-    token = store.begin_parts(uri, staging)
+    upload_id = store.begin_parts(uri, staging)
     receipts = []
     for number, start in enumerate(range(0, source.length, _PART_SIZE), 1):
         part = source._replace(start=start, length=min(_PART_SIZE, source.length - start))
         if is_copied_by_store:
             try:
-                receipts.append(store.copy_part(uri, token, number, start, part))
+                receipts.append(store.copy_part(uri, upload_id, number, start, part))
                 continue
             except CopyRefused:
                 is_copied_by_store = False
         with _IN_MEMORY:
             data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
-            receipts.append(store.put_part(uri, token, number, start, data))
-    store.complete_parts(uri, token, receipts, source.length)
+            receipts.append(store.put_part(uri, upload_id, number, start, data))
+    store.complete_parts(uri, upload_id, receipts, source.length)
 
 
 def takes_one_request(uri: str, source: Span) -> bool:

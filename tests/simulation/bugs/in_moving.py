@@ -63,10 +63,10 @@ def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: 
     return _part(self, unit, operator, stream, number, longer) if cut.start == 0 else result
 
 
-def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> Any:
+def _in_order_of_completion(plan: Any, place: Any, results: Any, upload_id: str) -> Any:
     """Number the parts in the order of their completion."""
     again = [result._replace(first_part=i) if result.first_part else result for i, result in enumerate(results, 1)]
-    return _complete(plan, place, again, token)
+    return _complete(plan, place, again, upload_id)
 
 
 _complete = planned_streams._complete_stream

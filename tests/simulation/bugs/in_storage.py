@@ -70,20 +70,20 @@ def _absent_if_unsure(self: PinnedObjects, uri: str) -> Any:
         return None
 
 
-def _complete_whatever_the_answer(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+def _complete_whatever_the_answer(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
     with suppress(RescaleError):
-        _real["complete_parts"](self, uri, token, receipts, size)
+        _real["complete_parts"](self, uri, upload_id, receipts, size)
 
 
-def _complete_backwards(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+def _complete_backwards(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
     """Complete the upload with its parts in reverse order."""
     bucket, key = split_s3(uri)
     parts: Any = [{"PartNumber": n, "ETag": etag} for n, etag in reversed(list(enumerate(receipts, 1)))]
-    self._client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts})
+    self._client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts})
 
 
-def _complete_without_the_last(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
-    _real["complete_parts"](self, uri, token, receipts[:-1] or receipts, size)
+def _complete_without_the_last(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
+    _real["complete_parts"](self, uri, upload_id, receipts[:-1] or receipts, size)
 
 
 def _first_page(self: S3Store, directory: str, prefix: str = "") -> Any:

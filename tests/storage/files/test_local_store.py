@@ -96,18 +96,18 @@ def test_put_on_a_full_disk_removes_the_directory_that_it_made(
 
 def test_put_part_on_a_full_disk_is_a_store_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore()
-    token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
+    upload_id = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
     monkeypatch.setattr("os.pwrite", _failing(errno.ENOSPC))
     with pytest.raises(StoreError, match="No space left"):
-        store.put_part(str(home / "large"), token, 1, 0, b"x")
+        store.put_part(str(home / "large"), upload_id, 1, 0, b"x")
 
 
 def test_upload_with_missing_bytes_is_not_completed(home: Path) -> None:
     store = LocalStore()
-    token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
-    store.put_part(str(home / "large"), token, 1, 0, b"xx")
+    upload_id = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
+    store.put_part(str(home / "large"), upload_id, 1, 0, b"xx")
     with pytest.raises(StoreError, match="missing"):
-        store.complete_parts(str(home / "large"), token, [""], 3)
+        store.complete_parts(str(home / "large"), upload_id, [""], 3)
     assert not (home / "large").exists()
 
 
@@ -155,9 +155,9 @@ def test_bind_mount_on_the_same_device_counts_as_a_mount_point(tmp_path: Path) -
             LocalStore().begin_parts(str(target / "large"), str(tmp_path / "target.rescale/staging"))
         assert {path.name for path in tmp_path.iterdir()} == {"volume", "target"}
         below = str(target / "below/large")
-        token = LocalStore().begin_parts(below, str(target / "below.rescale/staging"))
-        LocalStore().put_part(below, token, 1, 0, b"data")
-        LocalStore().complete_parts(below, token, [""], 4)
+        upload_id = LocalStore().begin_parts(below, str(target / "below.rescale/staging"))
+        LocalStore().put_part(below, upload_id, 1, 0, b"data")
+        LocalStore().complete_parts(below, upload_id, [""], 4)
         assert Path(below).read_bytes() == b"data"
 
 

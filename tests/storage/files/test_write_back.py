@@ -52,10 +52,10 @@ def test_large_files_are_written_in_small_calls(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("os.pwrite", counting(os.pwrite))
     store, data = local_store.LocalStore(), os.urandom(3 << 20)
     store.put(str(tmp_path / "whole"), data)
-    token = store.begin_parts(str(tmp_path / "parts"), str(tmp_path / "staging"))
+    upload_id = store.begin_parts(str(tmp_path / "parts"), str(tmp_path / "staging"))
     for number in range(2):
-        store.put_part(str(tmp_path / "parts"), token, number + 1, number * len(data), data)
-    store.complete_parts(str(tmp_path / "parts"), token, ["", ""], 2 * len(data))
+        store.put_part(str(tmp_path / "parts"), upload_id, number + 1, number * len(data), data)
+    store.complete_parts(str(tmp_path / "parts"), upload_id, ["", ""], 2 * len(data))
     assert (tmp_path / "whole").read_bytes() == data
     assert (tmp_path / "parts").read_bytes() == 2 * data
     assert max(sizes) == 1 << 20

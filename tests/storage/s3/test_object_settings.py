@@ -79,8 +79,8 @@ def test_objects_are_written_with_the_kms_key(s3: S3Server, monkeypatch: pytest.
     store.put(f"s3://{bucket}/put", b"x")
     assert store.put_if_absent(f"s3://{bucket}/once", b"x")
     uploaded = f"s3://{bucket}/uploaded"
-    token = store.begin_parts(uploaded, "")
-    store.complete_parts(uploaded, token, [store.put_part(uploaded, token, 1, 0, b"x" * size)], size)
+    upload_id = store.begin_parts(uploaded, "")
+    store.complete_parts(uploaded, upload_id, [store.put_part(uploaded, upload_id, 1, 0, b"x" * size)], size)
     pin = store.stat(uploaded)
     assert pin is not None
     store.copy(f"s3://{bucket}/copied", Span(uploaded, 0, size, pin))

@@ -23,7 +23,7 @@ def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
 
 
 def begin_upload(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    """Abort an earlier attempt's upload of a stream, begin a new upload, and return its token."""
+    """Abort an earlier attempt's upload of a stream, begin a new upload, and return its id."""
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
     store.abort_parts(uri)

@@ -103,8 +103,8 @@ def _write_streams(
     report_refused_copies(
         progress, (result.refusal for units_of_stream in results.values() for result in units_of_stream)
     )
-    tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    return side_by_side(lambda index: _complete_stream(plan, index, results[index], tokens.get(index, "")), indexes)
+    upload_ids = {(unit.operator, unit.stream): unit.upload_id for unit in units}
+    return side_by_side(lambda index: _complete_stream(plan, index, results[index], upload_ids.get(index, "")), indexes)
 
 
 def _threads_suffice(plan: Plan, units: Sequence[StreamUnit]) -> bool:
@@ -154,22 +154,22 @@ def _units_to_write(
     is_written_whole = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or is_written_whole:
         return [StreamUnit(*index, 0, 0, stream.size)]
-    token = begin_upload(plan, operator, stream)
-    return list(_grouped_parts(index, cuts(plan, stream), token, least_unit_bytes))
+    upload_id = begin_upload(plan, operator, stream)
+    return list(_grouped_parts(index, cuts(plan, stream), upload_id, least_unit_bytes))
 
 
 def _grouped_parts(
-    index: _StreamIndex, parts: Sequence[Cut], token: str, least_unit_bytes: int
+    index: _StreamIndex, parts: Sequence[Cut], upload_id: str, least_unit_bytes: int
 ) -> Iterator[StreamUnit]:
     first_part = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
         if length >= least_unit_bytes or end == len(parts):
-            yield StreamUnit(*index, first_part + 1, parts[first_part].start, length, token, end - first_part)
+            yield StreamUnit(*index, first_part + 1, parts[first_part].start, length, upload_id, end - first_part)
             first_part, length = end, 0
 
 
-def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResult], token: str) -> WrittenStream:
+def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResult], upload_id: str) -> WrittenStream:
     operator, stream = _planned_stream(plan, index)
     whole_result = next((result for result in results if not result.first_part), None)
     if whole_result is not None:
@@ -178,7 +178,7 @@ def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResu
         uri = stream_uri(plan, operator, stream)
         part_results = sorted(results, key=lambda result: result.first_part)
         receipts = [receipt for part in part_results for receipt in unpack_receipts(part.receipts)]
-        open_store(uri).complete_parts(uri, token, receipts, stream.size)
+        open_store(uri).complete_parts(uri, upload_id, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 
 

@@ -30,7 +30,7 @@ class StreamSink:
         self._part_size = part_size
         self._inline = is_inline
         self._buffer = bytearray()
-        self._token: str | None = None
+        self._upload_id: str | None = None
         self._receipts: list[str] = []
 
     def write(self, data: Chunk) -> None:
@@ -48,17 +48,17 @@ class StreamSink:
         """Make the stream durable; return its content if it is inline."""
         if self._inline:
             return bytes(self._buffer)
-        if self._token is None:
+        if self._upload_id is None:
             self._store.put(self._uri, self._buffer)
             return None
         self._put_part()
-        self._store.complete_parts(self._uri, self._token, self._receipts, self.size)
+        self._store.complete_parts(self._uri, self._upload_id, self._receipts, self.size)
         return None
 
     def _put_part(self) -> None:
-        if self._token is None:
-            self._token = self._store.begin_parts(self._uri, self._staging)
+        if self._upload_id is None:
+            self._upload_id = self._store.begin_parts(self._uri, self._staging)
         number = len(self._receipts) + 1
         offset = (number - 1) * self._part_size
-        self._receipts.append(self._store.put_part(self._uri, self._token, number, offset, self._buffer))
+        self._receipts.append(self._store.put_part(self._uri, self._upload_id, number, offset, self._buffer))
         self._buffer = bytearray()

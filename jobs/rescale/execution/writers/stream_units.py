@@ -21,7 +21,7 @@ from rescale.storage.store import open_store
 
 
 class StreamUnit(NamedTuple):
-    """Bytes `start` to `start + length` of one planned stream: `part_count` parts of the upload `token`.
+    """Bytes `start` to `start + length` of one planned stream: `part_count` parts of an upload.
 
     If `first_part` is 0, the unit is the whole stream.
     """
@@ -31,7 +31,7 @@ class StreamUnit(NamedTuple):
     first_part: int
     start: int
     length: int
-    token: str = ""
+    upload_id: str = ""
     part_count: int = 0
 
 
@@ -82,7 +82,7 @@ class UnitWriter:
         """Write a part; return its receipt, and the store's reason for refusing to copy it ("" if there is none)."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
-        store, part_id = open_store(uri), (uri, unit.token, number, cut.start)
+        store, part_id = open_store(uri), (uri, unit.upload_id, number, cut.start)
         refusal = ""
         if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
             try:

@@ -187,9 +187,9 @@ class LocalStore:
                 return str(path)
         raise StoreError("the staging directory was removed again and again", path=staging)
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
+    def put_part(self, uri: str, upload_id: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
-        with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
+        with translated_errors(upload_id), closed_after(owned.open_for_writing(Path(upload_id))) as descriptor:
             view, position = memoryview(data), offset
             while view:
                 written_bytes = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
@@ -218,33 +218,33 @@ class LocalStore:
                 owned.unlink(path)  # another file got the source's name after it was opened
         self.copy(uri, source)
 
-    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
+    def copy_part(self, uri: str, upload_id: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        with translated_errors(upload_id), closed_after(owned.open_for_writing(Path(upload_id))) as descriptor:
             copy_span(source, descriptor, offset)
             begin_write_back(descriptor, offset, source.length)
         return ""
 
-    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
+    def complete_parts(self, uri: str, upload_id: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
         with translated_errors(uri):
             try:
-                written_size = Path(token).stat().st_size
+                written_size = Path(upload_id).stat().st_size
                 if written_size != size:
                     raise StoreError(
                         "parts of a file are missing",
-                        path=token,
+                        path=upload_id,
                         expected=f"{size} bytes",
                         found=f"{written_size} bytes",
                     )
-                if not have_same_bytes(Path(token), Path(uri), size):
+                if not have_same_bytes(Path(upload_id), Path(uri), size):
                     make_directory(Path(uri).parent)
-                    force_to_disk(Path(token))
-                    owned.replace(Path(token), Path(uri))
+                    force_to_disk(Path(upload_id))
+                    owned.replace(Path(upload_id), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
                 current_pin = self.stat(uri)
                 if current_pin is None or current_pin.size != size:
                     raise
-        self.delete([token])
+        self.delete([upload_id])
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:  # noqa: ARG002
         """Remove temporary files of dead processes; the owner of the staging directory removes parts."""

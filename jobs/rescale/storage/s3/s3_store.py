@@ -136,10 +136,10 @@ class S3Store:
         with translated_errors(uri):
             return self._client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
+    def put_part(self, uri: str, upload_id: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
         with translated_errors(uri):
-            return self._puts.upload_part(bucket, key, data, UploadId=token, PartNumber=number)
+            return self._puts.upload_part(bucket, key, data, UploadId=upload_id, PartNumber=number)
 
     def copy(self, uri: str, source: Span) -> None:
         self._copies.copy(uri, source)
@@ -147,16 +147,16 @@ class S3Store:
     def keep(self, uri: str, source: Span) -> None:
         self._copies.copy(uri, source)
 
-    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        return self._copies.copy_part(uri, token, number, source)
+    def copy_part(self, uri: str, upload_id: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        return self._copies.copy_part(uri, upload_id, number, source)
 
-    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
+    def complete_parts(self, uri: str, upload_id: str, receipts: Sequence[str], size: int) -> None:
         bucket, key = split_s3(uri)
         parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(receipts, 1)]
         try:
             with translated_errors(uri):
                 self._client.complete_multipart_upload(
-                    Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
+                    Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
             # If an answer was lost, the upload may no longer exist because it has become the object.

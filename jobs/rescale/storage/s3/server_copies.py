@@ -46,7 +46,7 @@ class ServerCopies:
 
         self._request_copy(uri, source, request)
 
-    def copy_part(self, uri: str, upload: str, number: int, source: Span) -> str:
+    def copy_part(self, uri: str, upload_id: str, number: int, source: Span) -> str:
         """Copy a span into part `number` of an upload, and return the part's ETag."""
         bucket, key = split_s3(uri)
 
@@ -54,7 +54,7 @@ class ServerCopies:
             answer = self._client.upload_part_copy(
                 Bucket=bucket,
                 Key=key,
-                UploadId=upload,
+                UploadId=upload_id,
                 PartNumber=number,
                 CopySourceRange=f"bytes={source.start}-{source.start + source.length - 1}",
                 **parameters,

@@ -22,7 +22,7 @@ from support import snapshots
 from support.examples import examples
 from support.pipeline import plan_rescale
 
-TOKEN = "token"
+UPLOAD_ID = "upload"
 
 
 @cache
@@ -61,8 +61,8 @@ class Uploads:
     def read_all(self, uri: str, _: int) -> tuple[bytes, None]:
         return self.staged[uri], None
 
-    def put_part(self, _: str, token: str, number: int, offset: int, data: bytes) -> str:
-        assert token == TOKEN
+    def put_part(self, _: str, upload_id: str, number: int, offset: int, data: bytes) -> str:
+        assert upload_id == UPLOAD_ID
         assert number not in self.parts
         self.parts[number] = (offset, data)
         return f"receipt {number}"
@@ -103,7 +103,7 @@ def test_every_byte_is_written_once_and_in_its_place(
     part_size = max(part_size, smallest)
     plan = plan_with(part_size)
     content = bytes(i % 251 for i in range(sum(sizes)))
-    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(smallest))
+    planned = stream_parts(plan, 0, "stream", UPLOAD_ID, ranges(sizes), limits(smallest))
     assert [part_work.size for part_work in planned] == [size for size in sizes if size], (
         "the work is not that of the ranges with bytes"
     )
@@ -122,7 +122,7 @@ def test_every_byte_is_written_once_and_in_its_place(
 
 
 def test_only_small_ranges_are_staged() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
+    planned = stream_parts(plan_with(10), 0, "stream", UPLOAD_ID, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
     assert [part_work.staged_bytes for part_work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
     assert [(merge.part, merge.offset, len(merge.staged_uris)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
@@ -135,15 +135,15 @@ def test_only_small_ranges_are_staged() -> None:
 def test_two_runs_of_a_plan_stage_in_different_places() -> None:
     """The runs may have cut the stream differently."""
     places = []
-    for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
-        planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))
+    for upload_id, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
+        planned = stream_parts(plan_with(10), 0, "stream", upload_id, ranges(sizes), limits(10))
         places.append({uri for merge in merges(planned) for uri in merge.staged_uris})
     assert all(places)
     assert not places[0] & places[1]
 
 
 def test_nothing_is_staged_for_a_store_that_takes_parts_of_any_size() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
+    planned = stream_parts(plan_with(10), 0, "stream", UPLOAD_ID, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
     assert [(part_work.part, part_work.offset, part_work.staged_bytes) for part_work in planned] == [
         (1, 0, 0),
@@ -163,7 +163,7 @@ def test_number_of_parts_is_within_the_limit_of_s3(sizes: list[int], times: int,
     """Up to 20,000 ranges of all sizes make up the stream."""
     sizes = sizes * times if shuffled else sorted(sizes * times)
     plan = plan_with(16 * MIB)
-    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(5 * MIB))
+    planned = stream_parts(plan, 0, "stream", UPLOAD_ID, ranges(sizes), limits(5 * MIB))
     size = part_size(plan, sum(sizes))
     last = max(
         [merge.part for merge in merges(planned)]

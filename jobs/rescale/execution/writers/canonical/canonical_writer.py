@@ -91,7 +91,7 @@ class CanonicalWriter:
         stream = operator.rekeyed_streams[work.stream]
         uri = stream_uri(self.plan, operator, stream)
         sink: StreamSink | RangeParts
-        if work.token:
+        if work.upload_id:
             sink = RangeParts(uri, work)
         else:
             sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, is_inline=work.is_inline)
@@ -137,7 +137,7 @@ class CanonicalWriter:
         joined_receipts: dict[_StreamIndex, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, progress):
             joined_receipts[merge.operator, merge.stream][merge.part] = receipt
-        tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
+        upload_ids = {(work.range.operator, work.stream): work.upload_id for work in work_items if work.upload_id}
 
         def complete(stream: StreamToWrite) -> None:
             index = stream.operator, stream.number
@@ -147,9 +147,9 @@ class CanonicalWriter:
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
             uncompressed_size = stream.stream.size + int(framed_lengths(stream.block_sizes).sum())
-            open_store(uri).complete_parts(uri, tokens[index], ordered_receipts, uncompressed_size)
+            open_store(uri).complete_parts(uri, upload_ids[index], ordered_receipts, uncompressed_size)
 
-        side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
+        side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in upload_ids])
         self._clear_staging(streams)
         return [self._handle(stream, written_parts[stream.operator, stream.number]) for stream in streams]
 
@@ -192,7 +192,7 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
         ) from None
     operator = plan.operators[merge.operator]
     uri = stream_uri(plan, operator, operator.rekeyed_streams[merge.stream])
-    return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
+    return merge, store.put_part(uri, merge.upload_id, merge.part, merge.offset, data)
 
 
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:

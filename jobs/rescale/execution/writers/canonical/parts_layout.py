@@ -22,7 +22,7 @@ class Merge(NamedTuple):
 
     operator: int
     stream: int
-    token: str
+    upload_id: str
     part: int
     offset: int
     staged_uris: tuple[str, ...]
@@ -32,10 +32,10 @@ class Merge(NamedTuple):
 class PartsWork(NamedTuple):
     """Work of a range's task: write `size` bytes before compression, with the stream's header first if `is_first`.
 
-    The task returns the bytes of an `is_inline` range. If `token` is empty, the range is the whole stream. Otherwise,
-    the first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts of the upload `token`:
-    the first has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged
-    part: it joins the staged bytes of that part.
+    The task returns the bytes of an `is_inline` range. If `upload_id` is empty, the range is the whole stream. Else the
+    first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts: the first has the number
+    `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged part: it joins the
+    staged bytes of that part.
     """
 
     range: WriteRange
@@ -44,7 +44,7 @@ class PartsWork(NamedTuple):
     size: int
     part_size: int
     is_inline: bool = False
-    token: str = ""
+    upload_id: str = ""
     part: int = 0
     offset: int = 0
     staged_bytes: int = 0
@@ -53,7 +53,7 @@ class PartsWork(NamedTuple):
 
 
 def stream_parts(
-    plan: Plan, stream: int, name: str, token: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
+    plan: Plan, stream: int, name: str, upload_id: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
 ) -> list[PartsWork]:
     """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
     total_size = sum(size for _, size in ranges)
@@ -69,12 +69,14 @@ def stream_parts(
         if waiting_pieces or (size < least_part_size and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
             # Only this upload uses this URI: another run of the plan may cut its ranges differently.
-            upload = hashlib.sha256(token.encode()).hexdigest()[:16]
-            staging_uri = join(places_of(plan).staging, f"{name}-{upload}-{write_range.first}")
+            upload_hash = hashlib.sha256(upload_id.encode()).hexdigest()[:16]
+            staging_uri = join(places_of(plan).staging, f"{name}-{upload_hash}-{write_range.first}")
             waiting_pieces.append(staging_uri)
             waiting_size += staged_bytes
             if waiting_size >= least_part_size or is_last:
-                merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting_pieces), waiting_size)
+                merge = Merge(
+                    write_range.operator, stream, upload_id, part, offset, tuple(waiting_pieces), waiting_size
+                )
                 part, offset, waiting_pieces, waiting_size = part + 1, offset + waiting_size, [], 0
         work_items.append(
             PartsWork(
@@ -83,7 +85,7 @@ def stream_parts(
                 i == 0,
                 size,
                 size_of_parts,
-                token=token,
+                upload_id=upload_id,
                 part=part,
                 offset=offset,
                 staged_bytes=staged_bytes,

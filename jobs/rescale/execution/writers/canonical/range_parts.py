@@ -64,7 +64,7 @@ class RangeParts:
     def _put_part(self, size: int) -> None:
         data = self._take(size)
         number = self._work.part + len(self._receipts)
-        self._receipts.append(self._store.put_part(self._uri, self._work.token, number, self._offset, data))
+        self._receipts.append(self._store.put_part(self._uri, self._work.upload_id, number, self._offset, data))
         self._offset += size
         self._parts_to_put -= 1
 
