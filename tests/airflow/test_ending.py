@@ -201,7 +201,7 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
 @pytest.mark.parametrize("deleted", [False, True])
 def test_end_of_a_live_rescale_after_its_publication_says_so(plan: Plan, deleted: bool) -> None:
     xcoms = followed(plan)
-    claim(plan, run_names=OWN)
+    claim(plan, run_identity=OWN)
     execute_without_spark(plan)
     if deleted:
         shutil.rmtree(plan.target)
@@ -215,7 +215,7 @@ def test_end_of_a_live_rescale_after_its_publication_says_so(plan: Plan, deleted
 
 def test_end_of_a_live_rescale_is_silent_about_files_of_another_run(plan: Plan) -> None:
     xcoms = followed(plan)
-    claim(plan, run_names={**OWN, "run": "another"})
+    claim(plan, run_identity={**OWN, "run": "another"})
     execute_without_spark(plan)
     error = ended(xcoms, has_job=True, failed=(FOLLOW,))
     assert "the job was cut over, and another run has claimed the target (plan " in error.what
@@ -230,7 +230,7 @@ def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
 ) -> None:
     xcoms = followed(plan)
     del xcoms["go_back", "return_value"]
-    claim(plan, run_names=OWN)
+    claim(plan, run_identity=OWN)
     execute_without_spark(plan)
     new = next(derived_ids("job", "a-dag/a-run", BEFORE.job_id))
     lines = [SimpleNamespace(job_id=new, has_ended=answer == "has ended")]

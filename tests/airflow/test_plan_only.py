@@ -50,7 +50,7 @@ def reject(plan: Plan) -> None:
 
 def wait_for_an_answer(plan: Plan) -> None:
     run = {"airflow": "", "dag": "rescale", "run": "alive"}
-    claim(plan, run_names=run)
+    claim(plan, run_identity=run)
     ask(plan, run)
 
 

@@ -84,7 +84,7 @@ def test_published_result_of_a_rejected_plan_is_reported_and_kept(plan: Plan) ->
 
 
 def test_files_that_another_run_works_on_are_kept(plan: Plan) -> None:
-    claim(plan, run_names={"airflow": "", "dag": "rescale", "run": "own"})
+    claim(plan, run_identity={"airflow": "", "dag": "rescale", "run": "own"})
     note_run(plan, OTHER)
     reject(plan)
     before = remaining_files(plan)

@@ -25,7 +25,7 @@ def test_next_try_of_a_job_goes_on_with_the_checkpoint_of_the_first_one(
     monkeypatch.setenv("RESCALE_JOB_NAME", "clicks-run")
     monkeypatch.setenv("RESCALE_JOB_UID", "1a2b")
     first_plan = prepared_plan_of(arguments, name_of_this_job()).plan
-    claim(first_plan, run_names=name_of_this_run())
+    claim(first_plan, run_identity=name_of_this_run())
     shutil.copytree(directory("2-source"), checkpoints / "chk-2")
     monkeypatch.setenv("RESCALE_JOB_UID", next_job)
     next_plan = prepared_plan_of(arguments, name_of_this_job()).plan
@@ -34,5 +34,5 @@ def test_next_try_of_a_job_goes_on_with_the_checkpoint_of_the_first_one(
     else:
         assert next_plan.source == str(checkpoints / "chk-2")
         with pytest.raises(RequestError) as caught:
-            claim(next_plan, run_names=name_of_this_run())
+            claim(next_plan, run_identity=name_of_this_run())
         assert "job clicks-run, uid 1a2b" in str(caught.value.found)

@@ -136,7 +136,7 @@ from rescale.runstate.places import places_of
 source, target = sys.argv[1:]
 use_targets([target])
 plan = prepare(make_request(source, target, ["3"])).plan
-claim(plan, accept_unconditional=False, run_names={"process": "test"})
+claim(plan, accept_unconditional=False, run_identity={"process": "test"})
 print(places_of(plan).plan)
 """
 

@@ -121,8 +121,8 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     follower.move_last(planned)
     if published:
         publish(failed)
-    assert (published_plan(follower.target, follower.run_names) is not None) == published
-    leave(follower.target, job.directory, follower.run_names)
+    assert (published_plan(follower.target, follower.run_identity) is not None) == published
+    leave(follower.target, job.directory, follower.run_identity)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
@@ -155,9 +155,9 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     follower = follower_of(job, home)
     follow(follower, 0)
     finish_of_another = follower.plan_last().prepared.plan
-    claim(finish_of_another, run_names={"host": "there"})
+    claim(finish_of_another, run_identity={"host": "there"})
     certify(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
-    leave(follower.target, job.directory, follower.run_names)
+    leave(follower.target, job.directory, follower.run_identity)
     assert is_published(finish_of_another)
     assert followed_job(follower.target) == follower.job

@@ -85,7 +85,7 @@ def plans(tmp_path: Path) -> Callable[[str], Plan]:
 
 
 def test_refused_claim_names_the_plan_run_and_time_of_the_claim(plans: Callable[[str], Plan]) -> None:
-    claim(plans("3"), run_names={"dag": "nightly", "run": "r1"})
+    claim(plans("3"), run_identity={"dag": "nightly", "run": "r1"})
     with pytest.raises(RequestError, match="claimed by another plan") as caught:
         claim(plans("2"))
     assert f"plan {plans('3').digest[:8]}, dag nightly, run r1, 20" in str(caught.value.found)
@@ -120,8 +120,8 @@ def test_claim_without_the_name_of_a_run_holds_the_plan_alone(plans: Callable[[s
 
 def test_claim_names_the_first_run_of_its_plan(plans: Callable[[str], Plan]) -> None:
     for accept_unconditional in (False, True):
-        claim(plans("3"), run_names={"run": "first"}, accept_unconditional=accept_unconditional)
-        claim(plans("3"), run_names={"run": "second"}, accept_unconditional=accept_unconditional)
+        claim(plans("3"), run_identity={"run": "first"}, accept_unconditional=accept_unconditional)
+        claim(plans("3"), run_identity={"run": "second"}, accept_unconditional=accept_unconditional)
         claimed = claim_on(plans("3").target)
         assert claimed is not None
         assert claimed.by == {"run": "first"}

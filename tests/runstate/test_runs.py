@@ -24,7 +24,7 @@ FIRST, SECOND = {"dag": "nightly", "run": "first"}, {"dag": "nightly", "run": "s
 def plan(tmp_path: Path) -> Plan:
     """Return a plan whose target the first run has claimed."""
     planned = plan_rescale(snapshots.directory("2-finished"), str(tmp_path / "target"), ["3"])
-    claim(planned, run_names=FIRST)
+    claim(planned, run_identity=FIRST)
     return planned
 
 
@@ -54,7 +54,7 @@ def test_run_noted_while_no_claim_exists_is_not_counted_under_a_later_claim(plan
     """The target was discarded before the run left its note."""
     discard(plan.target)
     note_run(plan, SECOND)
-    claim(plan, run_names=FIRST)
+    claim(plan, run_identity=FIRST)
     assert runs_under(existing_claim(plan), plan.target) == [FIRST]
 
 

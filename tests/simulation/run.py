@@ -91,7 +91,7 @@ class Steps:
             plan = continued_plan(plan, full.snapshot, open_base(self.wish.base, (SOURCE,)), refers_to=refers_to)
         if not is_published(plan):
             process = this_process()
-            claim(plan, run_names={"run": process.name} if self.tells_who and process is not None else None)
+            claim(plan, run_identity={"run": process.name} if self.tells_who and process is not None else None)
         return places_of(plan).plan
 
     def copy_ahead(self) -> None:

@@ -60,15 +60,15 @@ def claim_of_live_run(target: str, ti: Any) -> Claim | None:
     claim = claim_on(target)
     if claim is None:
         return None
-    live_run = next((run_names for run_names in runs_under(claim, target) if _is_alive(run_names, ti)), None)
+    live_run = next((run for run in runs_under(claim, target) if _is_alive(run, ti)), None)
     return None if live_run is None else claim._replace(by=live_run, at=claim.at if live_run == claim.by else None)
 
 
-def _is_alive(run_names: Mapping[str, str], ti: Any) -> bool:
-    dag_and_run = run_names.get("dag"), run_names.get("run")
-    if run_names.get("airflow") != _url_of_this_airflow() or dag_and_run == (ti.dag_id, ti.run_id):
+def _is_alive(run_identity: Mapping[str, str], ti: Any) -> bool:
+    dag_and_run = run_identity.get("dag"), run_identity.get("run")
+    if run_identity.get("airflow") != _url_of_this_airflow() or dag_and_run == (ti.dag_id, ti.run_id):
         return False
-    return bool(ti.get_dr_count(dag_id=run_names["dag"], run_ids=[run_names["run"]], states=_LIVE_STATES))
+    return bool(ti.get_dr_count(dag_id=run_identity["dag"], run_ids=[run_identity["run"]], states=_LIVE_STATES))
 
 
 def _url_of_this_airflow() -> str:

@@ -143,7 +143,7 @@ def make_plan(
     is_already_published = is_published(plan)
     proof_note = None if is_already_published else proof_sentence(plan, proof_of(params))
     if not is_already_published:
-        claim(plan, accept_unconditional=params["accept_unconditional_publish"], run_names=this_run(dag_run))
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"], run_identity=this_run(dag_run))
         note_run(plan, this_run(dag_run))
     log_text(f"{request_sentence(request)}\n\n{render_text(plan_page(document))}")
     if not is_already_published:

@@ -84,14 +84,14 @@ Mover = Callable[[Plan, Proof], None]
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `run_names` names the process in claims, and `say` gets sentences for the user.
+    """Follows `job` beside `target`; `run_identity` is for claims, and `say` gets sentences for the user.
 
     `while_waiting` is called again and again during the wait for a checkpoint; an error that it raises ends the wait.
     """
 
     target: str
     job: FollowedJob
-    run_names: dict[str, str]
+    run_identity: dict[str, str]
     move: Mover
     say: Callable[[str], None]
     accept_unconditional: bool = False
@@ -356,7 +356,7 @@ class Follower:
         claim(
             planned.prepared.plan,
             accept_unconditional=self.accept_unconditional,
-            run_names=self.run_names,
+            run_identity=self.run_identity,
             is_last_round=True,
         )
         with self.finishing(planned):
@@ -367,7 +367,7 @@ class Follower:
         return removing_failed_last(self._pins, self.newest_round, self._prune, planned)
 
     def _run(self, plan: Plan, proof: Proof) -> None:
-        claim(plan, accept_unconditional=self.accept_unconditional, run_names=self.run_names)
+        claim(plan, accept_unconditional=self.accept_unconditional, run_identity=self.run_identity)
         self.move(plan, proof)
         publish(plan, accept_unconditional=self.accept_unconditional)
 

@@ -22,14 +22,14 @@ from rescale.text.errors import RequestError
 from rescale.text.names import quoted
 
 
-def leave(target: str, checkpoints: str, run_names: Mapping[str, str]) -> None:
+def leave(target: str, checkpoints: str, run_identity: Mapping[str, str]) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of its new start.
 
-    The last round that the run `run_names` has claimed is removed, even if it is published, because no job runs from
+    The last round that the run `run_identity` has claimed is removed, even if it is published, because no job runs from
     it. Does nothing if another run has claimed the target, or if the target's follower does not follow `checkpoints`.
     """
-    current_job, claim = followed_job(target), claim_on(target)
-    if current_job is None or current_job.checkpoints != checkpoints or (claim is not None and claim.by != run_names):
+    job, claim = followed_job(target), claim_on(target)
+    if job is None or job.checkpoints != checkpoints or (claim is not None and claim.by != run_identity):
         return
     if claim is not None:
         if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]:

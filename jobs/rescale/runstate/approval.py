@@ -18,35 +18,36 @@ from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
 
 
-def ask(plan: Plan, run_names: Mapping[str, str], *, accept_unconditional: bool = False) -> Question:
+def ask(plan: Plan, run_identity: Mapping[str, str], *, accept_unconditional: bool = False) -> Question:
     """Write the question whether the plan may be carried out, if absent; return the stored question.
 
-    `run_names` names the run that asks. Raises `RequestError` if the plan has not claimed its target.
+    `run_identity` names the run that asks. Raises `RequestError` if the plan has not claimed its target.
     """
     permit(plan, Transition.ASK)
-    question = msgspec.json.encode(Question(run_names, _time_now()))
+    question = msgspec.json.encode(Question(run_identity, _time_now()))
     _put_if_absent(places_of(plan).question, question, accept_unconditional=accept_unconditional)
     return _existing_document(approval_of(places_of(plan)).question, places_of(plan).question)
 
 
 def decide(
-    plan: Plan, run_names: Mapping[str, str], answer: str, *, is_approved: bool, accept_unconditional: bool = False
+    plan: Plan, run_identity: Mapping[str, str], answer: str, *, is_approved: bool, accept_unconditional: bool = False
 ) -> Decision:
     """Write the decision on the plan, if absent; return the stored decision, which may be another run's.
 
-    `run_names` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
+    `run_identity` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
     """
     permit(plan, Transition.ASK)
-    decision = msgspec.json.encode(Decision(is_approved, answer, run_names, _time_now()))
+    decision = msgspec.json.encode(Decision(is_approved, answer, run_identity, _time_now()))
     _put_if_absent(places_of(plan).decision, decision, accept_unconditional=accept_unconditional)
     return _existing_document(approval_of(places_of(plan)).decision, places_of(plan).decision)
 
 
 def decide_cut_over(
-    target: str, run_names: Mapping[str, str], answer: str, *, is_approved: bool, accept_unconditional: bool = False
+    target: str, run_identity: Mapping[str, str], answer: str, *, is_approved: bool, accept_unconditional: bool = False
 ) -> Decision:
     """Write the decision on the cut-over to a followed target, if absent; return the stored decision."""
-    uri, decision = cut_over_place(target), msgspec.json.encode(Decision(is_approved, answer, run_names, _time_now()))
+    uri = cut_over_place(target)
+    decision = msgspec.json.encode(Decision(is_approved, answer, run_identity, _time_now()))
     _put_if_absent(uri, decision, accept_unconditional=accept_unconditional)
     return _existing_document(cut_over_decision(target), uri)
 

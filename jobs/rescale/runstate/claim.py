@@ -48,13 +48,13 @@ def claim(
     plan: Plan,
     *,
     accept_unconditional: bool = False,
-    run_names: Mapping[str, str] | None = None,
+    run_identity: Mapping[str, str] | None = None,
     is_last_round: bool = False,
 ) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim records the time and `run_names`, the name of the run; errors of refused runs show both. With
-    `is_last_round`, it also records that this run is the last round of the target's follower, which may discard it.
+    The claim records the time and `run_identity`; errors of refused runs show both. With `is_last_round`, it also
+    records that this run is the last round of the target's follower, which may discard it.
 
     Raises `RequestError` if the target holds files that are not this plan's, and `UnsupportedError` if the store
     ignores conditional writes, unless `accept_unconditional`.
@@ -63,7 +63,7 @@ def claim(
     refuse_unavailable_target(plan)
     mark_documents(plan.target)
     store_plan(plan)
-    claimant = {"by": dict(run_names), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if run_names else {}
+    claimant = {"by": dict(run_identity), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if run_identity else {}
     last_round = {"last_round": True} if is_last_round else {}
     document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant, **last_round}, indent=1).encode()
     if store.stat(place) is None:
@@ -75,14 +75,14 @@ def claim(
     permit(plan, Transition.ASK)
 
 
-def source_of_run(source: str, target: str, run_names: Mapping[str, str]) -> str:
+def source_of_run(source: str, target: str, run_identity: Mapping[str, str]) -> str:
     """Return the source of the plan for which an earlier try of this run has claimed the target; else `source`.
 
     `source` may be a job's directory of checkpoints. With the newest checkpoint of now, the next try would have another
     plan than the first one, and could not resume.
     """
     earlier_claim = claim_on(target)
-    if earlier_claim is None or earlier_claim.by != run_names:
+    if earlier_claim is None or earlier_claim.by != run_identity:
         return source
     plan_uri = Places(target, earlier_claim.plan).plan
     planned_source = load_plan(plan_uri).source if exists(plan_uri) else source

@@ -179,10 +179,10 @@ def withdraw(plan: Plan) -> None:
     discard(plan.target, keeps_follower=True)
 
 
-def published_plan(target: str, run_names: Mapping[str, str] | None = None) -> Plan | None:
-    """Return the plan of a target's published result; None if there is none, or if it is not of the run `run_names`."""
+def published_plan(target: str, run_identity: Mapping[str, str] | None = None) -> Plan | None:
+    """Return the plan of a target's published result; None if there is none, or if it is another run's."""
     claim = claim_on(target)
-    if claim is None or (run_names is not None and claim.by != run_names):
+    if claim is None or (run_identity is not None and claim.by != run_identity):
         return None
     if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
         return None

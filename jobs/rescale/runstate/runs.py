@@ -20,12 +20,12 @@ from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError
 
 
-def note_run(plan: Plan, run_names: Mapping[str, str]) -> None:
+def note_run(plan: Plan, run_identity: Mapping[str, str]) -> None:
     """Write a note that this run works for the plan that has claimed its target, unless the claim names this run."""
     claim = claim_on(plan.target)
-    if claim is None or claim.by == run_names:
+    if claim is None or claim.by == run_identity:
         return
-    note_data = json.dumps(dict(run_names), sort_keys=True).encode()
+    note_data = json.dumps(dict(run_identity), sort_keys=True).encode()
     uri = places_of(plan).run_note(hashlib.sha256(note_data).hexdigest()[:16])
     if not exists(uri):
         put_document(uri, note_data)

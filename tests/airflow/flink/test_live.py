@@ -140,7 +140,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         report(watch, finished, waits_for)
         reported.append(finished)
         if waits_for == "an approval" and finished.kind is RoundKind.ROUND:
-            decide_cut_over(story.target, watch.follower.run_names, "said so", is_approved=True)
+            decide_cut_over(story.target, watch.follower.run_identity, "said so", is_approved=True)
 
     with patch.object(Watch, "report", approve):
         if killed:
@@ -249,7 +249,7 @@ def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
         report(watch, finished, waits_for)
         rounds.append(finished.number)
         if waits_for == "an approval" and len(rounds) > 4:
-            decide_cut_over(story.target, watch.follower.run_names, "said so", is_approved=approved)
+            decide_cut_over(story.target, watch.follower.run_identity, "said so", is_approved=approved)
 
     with patch.object(Watch, "report", decide_after_two):
         if approved:

@@ -33,7 +33,7 @@ class Job:
 
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
-        self.target, self.run_names = "target", {"run": "a"}
+        self.target, self.run_identity = "target", {"run": "a"}
 
     def take_source_checkpoint(self, *_: object) -> None:
         self.checkpoint += 1

@@ -67,7 +67,7 @@ def followed_by_another(target: str) -> None:
 
 
 def claimed(target: str) -> None:
-    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_names=RUN)
+    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_identity=RUN)
 
 
 def test_next_run_goes_on_with_the_rounds(target: str) -> None:
@@ -143,7 +143,7 @@ def test_cleared_run_resumes_or_discards_the_last_round_that_it_made_before_it_f
     source, target = directory("2-clicks"), str(tmp_path / "rescaled")
     job = FollowedJob(parent(source), {})
     begin_following(target, job, accept_unconditional=False)
-    claim(plan_rescale(source, target, ["3"]), run_names=RUN, is_last_round=True)
+    claim(plan_rescale(source, target, ["3"]), run_identity=RUN, is_last_round=True)
     request = make_request(source, target, ["3"])
     _check_places(request, job.checkpoints)
     for followed in (None, "/checkpoints/b"):
@@ -168,7 +168,7 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     jar = RunJar("http://flink", "clicks.jar")
     before = JobToRestart("http://flink", "1" * 32, "clicks", StopMode.CHECKPOINT, JOB.checkpoints, 2, jar)
     run = SimpleNamespace(dag_id="a-dag", run_id="manual")
-    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_names=this_run(run))
+    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_identity=this_run(run))
     monkeypatch.setattr("rescale.airflow.job.job_operators.end_pending_work", lambda *_: None)
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: answer)
     task: Any = GoBack(task_id="back", old_job_document=msgspec.to_builtins(before))

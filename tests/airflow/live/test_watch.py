@@ -39,7 +39,7 @@ def watch(
 ) -> Watch:
     values = {"refers_to_source": False, "cut_over_rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
-    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, run_names=RUN)
+    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, run_identity=RUN)
     watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, previous_seconds)  # type: ignore[arg-type]
     watching._checked_checkpoints = {None, ROUND.checkpoint}
     return watching

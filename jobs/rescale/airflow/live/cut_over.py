@@ -173,7 +173,7 @@ class CutOver:
 
     def _publish_and_start(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
         start_request_time, is_replaced = time.monotonic(), self.old_job.is_replaced
-        plan = published_plan(self.follower.target, self.follower.run_names)
+        plan = published_plan(self.follower.target, self.follower.run_identity)
         if plan is None:
             if is_replaced:
                 raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
@@ -198,7 +198,7 @@ class CutOver:
 
         If that job has ended, the rounds are removed before the error is raised: the earlier try may have left them.
         """
-        plan = published_plan(self.follower.target, self.follower.run_names)
+        plan = published_plan(self.follower.target, self.follower.run_identity)
         try:
             question = self.record.question_if_started(self.follower.target)
         except RequestError:
@@ -285,7 +285,7 @@ class CutOver:
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
-        return leave_rounds(self.follower.target, self.old_job.directory, self.follower.run_names)
+        return leave_rounds(self.follower.target, self.old_job.directory, self.follower.run_identity)
 
 
 def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:

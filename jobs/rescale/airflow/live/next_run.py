@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 _ANOTHER_TARGET = "trigger another run with the job's name and another target: it moves all state again"
 
 
-def leave_rounds(target: str, checkpoints: str, run_names: Mapping[str, str]) -> str:
-    """Leave the rounds of the run `run_names` to another run, and return the advice to trigger it.
+def leave_rounds(target: str, checkpoints: str, run_identity: Mapping[str, str]) -> str:
+    """Leave the rounds of the run `run_identity` to another run, and return the advice to trigger it.
 
     `checkpoints` is the directory of the followed job's checkpoints. An error is only logged, because the job runs
     again; after an error, the next run needs another target.
     """
     try:
-        leave(target, checkpoints, run_names)
+        leave(target, checkpoints, run_identity)
         return next_run(target, checkpoints) or _ANOTHER_TARGET
     except RescaleError as error:
         log.warning("the rounds cannot be left to another run: %s", error)

@@ -216,7 +216,7 @@ class Watch:
         decision = cut_over_decision(self.follower.target)
         if decision is None:
             return None
-        is_of_this_run = decision.by == self.follower.run_names
+        is_of_this_run = decision.by == self.follower.run_identity
         if is_of_this_run and decision.approved:
             return decision
         if not is_of_this_run and not self.needs_approval(self.follower.newest_round()):

@@ -114,7 +114,7 @@ def carry_out(
             claim(
                 plan,
                 accept_unconditional=accept_unconditional,
-                run_names=name_of_this_run(),
+                run_identity=name_of_this_run(),
                 is_last_round=is_last_round,
             )
 
