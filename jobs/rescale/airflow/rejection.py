@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rescale.airflow.claims import claim_of_live_run
+from rescale.airflow.claims import claim_of_active_run
 from rescale.airflow.steps.earlier_tasks import ASK, PLAN, PLAN_ANSWER, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
@@ -64,13 +64,13 @@ def end_rejected(ti: Any) -> NoReturn:
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)
     is_claimed = claimed_by(target) == digest
-    live_claim = claim_of_live_run(target, ti) if is_claimed else None
-    if live_claim is not None:
+    active_claim = claim_of_active_run(target, ti) if is_claimed else None
+    if active_claim is not None:
         raise RequestError(
             "the plan was rejected, and its result is not published; another run of the plan is still running, and "
             "cannot publish",
             path=target,
-            found=f"{rejection}; {live_claim}",
+            found=f"{rejection}; {active_claim}",
             advice="wait until that run has ended, then discard the staged files",
         )
     removed_files = discard(target).removed if is_claimed else ()

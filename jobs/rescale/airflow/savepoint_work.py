@@ -15,7 +15,7 @@ import msgspec
 from airflow.sdk import Asset
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.claims import refuse_live_claim, refuse_pending_approval, this_run
+from rescale.airflow.claims import refuse_active_claim, refuse_pending_approval, this_run
 from rescale.airflow.forms.filled_form import (
     check_changes,
     describe_request,
@@ -114,7 +114,7 @@ def discard_unpublished(target: str, ti: Any) -> Summary:
     The summary has the target, and the numbers of files `removed` and `left` (files of other programs).
     """
     target = normalise(target)
-    refuse_live_claim(target, ti)
+    refuse_active_claim(target, ti)
     removal = discard(target)
     log.info("removed %s", counted(len(removal.removed), "file"))
     if removal.left:
@@ -177,7 +177,7 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
             advice='choose another shape; for an unchanged copy, switch "Same shape: a self-contained copy" on',
         )
     if not is_published(plan):
-        refuse_live_claim(plan.target, ti, plan.digest)
+        refuse_active_claim(plan.target, ti, plan.digest)
         refuse_pending_approval(plan, ti)
         refuse_unavailable_target(plan)
         refuse_followed_target(plan.target)

@@ -1,7 +1,7 @@
 """Notes of the runs that resume a plan under its claim.
 
 A claim names the run that made it. A later run of the same plan works under the same claim, and the first run may have
-ended by then. So each later run leaves a note beside the target, and a check for live runs covers all of them. Nothing
+ended by then. So each later run leaves a note beside the target, and a check for active runs covers them all. Nothing
 in a target depends on these notes.
 """
 

@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
-    from rescale.airflow.claims import refuse_live_claim
+    from rescale.airflow.claims import refuse_active_claim
     from rescale.airflow.flink.first_checkpoint import first_checkpoint_text
     from rescale.airflow.flink.inspection import inspect_job
     from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
@@ -110,7 +110,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                 _check_savepoint(flink, job, request, checkpoint, savepoint_format)
     if taking is not StopMode.RUN_ON:
         refuse_handed_over(run_name(ti))
-        refuse_live_claim(request.target, ti)
+        refuse_active_claim(request.target, ti)
         _check_places(request, None if live_request is None else old_job.directory)
     return _output_of_look(old_job, request)
 
