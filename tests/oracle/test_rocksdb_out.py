@@ -150,9 +150,8 @@ def test_flink_continues_from_state_that_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     """The state does not fit into memory: its records are sorted in runs, which are merged window by window."""
-    for module, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW_BYTES", window)):
-        monkeypatch.setattr(module, name, size)
-    monkeypatch.setattr(key_order, "WINDOW_BYTES", window)
+    monkeypatch.setattr(windows, "CELL_MEMORY", 3 * window)
+    monkeypatch.setattr(windows, "WINDOW_BYTES", window)
     merged = Mock(wraps=key_order._merge_runs)
     monkeypatch.setattr(key_order, "_merge_runs", merged)
     job, target = everything(4, keys=400), tmp_path / "target"

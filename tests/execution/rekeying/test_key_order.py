@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.rekeying import block_buffer, block_rows, key_order
+from rescale.execution.rekeying import block_buffer, block_rows
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.key_order import in_key_order
@@ -93,7 +93,6 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
     with (
         patch.object(windows, "CELL_MEMORY", memory),
         patch.object(windows, "WINDOW_BYTES", window),
-        patch.object(key_order, "WINDOW_BYTES", window),
         patch.object(block_rows, "ROW_SIZE", 60),
         patch.object(block_buffer, "MEMORY", buffered),
         BlockBuffer() as buffer,
@@ -113,7 +112,6 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
     with (
         patch.object(windows, "CELL_MEMORY", 1),
         patch.object(windows, "WINDOW_BYTES", window),
-        patch.object(key_order, "WINDOW_BYTES", window),
         BlockBuffer() as buffer,
     ):
         ordered = in_key_order(collect_blocks(rows_of(batches), buffer).of_range(WHOLE, STATES))

@@ -33,7 +33,7 @@ SETTINGS = {
     "RECORDS_AT_ONCE": "rescale.flink.keyed.blocks.records.RECORDS_AT_ONCE",
     "BATCHES": "rescale.execution.rekeying.map_task.BATCHES",
     "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
-    "WINDOW_BYTES": "rescale.execution.writers.canonical.block_framing.WINDOW_BYTES",
+    "PIECE_BYTES": "rescale.execution.writers.canonical.block_framing.PIECE_BYTES",
     "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
@@ -144,7 +144,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     "values",
     [
         {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
-        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW_BYTES": 25_000},
+        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "PIECE_BYTES": 25_000},
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
 )

@@ -57,7 +57,7 @@ def shuffled_records(draw: st.DrawFn) -> ShuffledRecords:
 def small(row: int, window: int, memory: int) -> Iterator[None]:
     with (
         patch.object(block_rows, "ROW_SIZE", row),
-        patch.object(block_framing, "WINDOW_BYTES", window),
+        patch.object(block_framing, "PIECE_BYTES", window),
         patch.object(block_buffer, "MEMORY", memory),
     ):
         yield

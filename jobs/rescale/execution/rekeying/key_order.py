@@ -15,8 +15,6 @@ from rescale.execution.writers import windows
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.blocks.record_places import record_places
 
-WINDOW_BYTES = 8 * 1024 * 1024
-
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """Return blocks with the same records; cells too large for memory are sorted into new blocks of the buffer."""
@@ -63,8 +61,8 @@ def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
     from rescale.execution.rekeying import key_order_loop as loop
 
     bytes_read = np.zeros(len(cell), np.int64)
-    room = max(WINDOW_BYTES // len(cell), 1)
-    out = np.empty(WINDOW_BYTES, np.uint8)
+    room = max(windows.WINDOW_BYTES // len(cell), 1)
+    out = np.empty(windows.WINDOW_BYTES, np.uint8)
     while (bytes_read < cell.sizes).any():
         sizes = np.minimum(cell.sizes - bytes_read, room)
         data, at = cell.buffer.load(cell.positions + bytes_read, sizes)

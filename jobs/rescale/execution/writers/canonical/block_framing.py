@@ -11,7 +11,7 @@ from rescale.execution.writers.protocol import Blocks
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, ID_SIZE
 
-WINDOW_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
@@ -25,7 +25,7 @@ def framed_lengths(sizes: Longs) -> Longs:
 
 
 def framed(blocks: Blocks) -> Iterator[memoryview]:
-    """Yield the key groups of the blocks in pieces of about `WINDOW_BYTES`; each piece is overwritten by the next."""
+    """Yield the key groups of the blocks in pieces of about `PIECE_BYTES`; each piece is overwritten by the next."""
     from rescale.execution.writers.canonical import framing_loop
 
     cells = blocks.cells
@@ -39,14 +39,14 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     out = np.empty(0, np.uint8)
     begin, written_bytes = 0, 0
     while begin < len(blocks):
-        end = max(begin + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW_BYTES, side="right")))
-        window = slice(begin, end)
+        end = max(begin + 1, int(np.searchsorted(framed_ends, written_bytes + PIECE_BYTES, side="right")))
+        piece = slice(begin, end)
         size = int(framed_ends[end - 1]) - written_bytes
         if size > len(out):
-            out = np.empty(max(size, WINDOW_BYTES), np.uint8)
+            out = np.empty(max(size, PIECE_BYTES), np.uint8)
         data, starts = blocks.load(begin, end)
-        sizes, last_offsets = blocks.sizes[window], blocks.last_offsets[window]
-        framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[window], marks[window], out)
+        sizes, last_offsets = blocks.sizes[piece], blocks.last_offsets[piece]
+        framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[piece], marks[piece], out)
         yield out[:size].data
         begin, written_bytes = end, written_bytes + size
 
