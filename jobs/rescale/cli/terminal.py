@@ -88,14 +88,14 @@ def waiting(what: str) -> Iterator[None]:
         return
     displays: list[Live] = []
 
-    def show() -> None:
+    def start_spinner() -> None:
         from rich.live import Live
 
         live = Live(spinner(what), console=console(), transient=True, redirect_stdout=False, redirect_stderr=False)
         live.start()
         displays.append(live)
 
-    timer = Timer(_SPINNER_DELAY_SECONDS, show)
+    timer = Timer(_SPINNER_DELAY_SECONDS, start_spinner)
     timer.daemon = True
     timer.start()
     try:
