@@ -52,7 +52,7 @@ def choose_key_hashes(
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
-            name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested_hashes.get(""))
+            name = _hash_name_without_keys(header, work, requested_by_id.get(operator_id), requested_hashes.get(""))
             if name is not None or work is WorkClass.REHASH:
                 # Before `infer_hash`, which would advise a key function: if the ends of keys are unknown, none helps.
                 _check_key_ends(operator)
@@ -63,16 +63,16 @@ def choose_key_hashes(
     return chosen_hashes
 
 
-def _hash_without_keys(
-    header: KeyedHeader | None, work: WorkClass, requested_hash: str | None, hash_for_others: str | None
+def _hash_name_without_keys(
+    header: KeyedHeader | None, work: WorkClass, requested_name: str | None, name_for_others: str | None
 ) -> str | None:
     """Return the name of the hash if it is known without reading keys; None if it is unknown or not needed."""
     if header is None:
-        if work is not WorkClass.REHASH and requested_hash is None:
+        if work is not WorkClass.REHASH and requested_name is None:
             return None
         raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
     key_hash = known_hash(header.key_serializer)
-    name = requested_hash or (hash_for_others if key_hash is None else None)
+    name = requested_name or (name_for_others if key_hash is None else None)
     if name is not None:
         return name if is_function_name(name) else named_hash(header.key_serializer, name).name
     return None if key_hash is None else key_hash.name
