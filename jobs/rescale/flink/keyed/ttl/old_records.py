@@ -95,9 +95,9 @@ class OldRecords:
         sizes = np.concatenate([head_sizes, element_ends - begins + np.where(is_last, 0, 1)])
         list_indices = np.concatenate([changed_lists, owners])
         order = np.lexsort((part_begins, list_indices))  # for each list: its key and its length, then its elements
-        places = zip(part_begins[order].tolist(), (part_begins + sizes)[order].tolist(), strict=True)
+        spans = zip(part_begins[order].tolist(), (part_begins + sizes)[order].tolist(), strict=True)
         view = records.data.data
-        pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
+        pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in spans]), np.uint8)
         return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(list_indices[order], prepend=-1)))
 
     def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, sizes: Longs) -> Records:
@@ -127,22 +127,22 @@ def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_kept: Flags) -> 
 
 def _are_young(records: Records, rule: AgeRule, indices: Longs) -> Flags:
     """Return whether each value at `indices` is young or has no time."""
-    places, ends = records.key_ends[indices] + LENGTH_SIZE, records.ends[indices]
+    time_starts, ends = records.key_ends[indices] + LENGTH_SIZE, records.ends[indices]
     is_young = np.ones(len(indices), np.bool_)
     timed_indices = np.arange(len(indices))
     if rule.kind is EntryKind.MAP:
-        if (places >= ends).any():
+        if (time_starts >= ends).any():
             raise unreadable_time_error(rule.name)
-        timed_indices = np.flatnonzero(records.data[places] != 1)  # a null has no time
-        places = places + 1
-    if (places[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
+        timed_indices = np.flatnonzero(records.data[time_starts] != 1)  # a null has no time
+        time_starts = time_starts + 1
+    if (time_starts[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
         raise unreadable_time_error(rule.name)
-    is_young[timed_indices] = _times(records.data, places[timed_indices]) > rule.cutoff
+    is_young[timed_indices] = _times(records.data, time_starts[timed_indices]) > rule.cutoff
     return is_young
 
 
-def _times(data: Bytes, places: Longs) -> Longs:
-    times: Longs = data[places[:, None] + np.arange(TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
+def _times(data: Bytes, starts: Longs) -> Longs:
+    times: Longs = data[starts[:, None] + np.arange(TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
     return times
 
 
