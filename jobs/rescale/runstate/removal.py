@@ -214,10 +214,7 @@ def _remove_last_batches(listing: _Listing, plan_digest: str | None) -> None:
 
 
 def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
-    """Delete files.
-
-    Raises `RequestError` if another discard has ended, because the files may belong to a new run by now.
-    """
+    """Delete files; raise the error of `_refuse_overtaken` if they may belong to a new run."""
     _refuse_overtaken(target, plan_digest)
     open_store(target).delete(uris)
 
@@ -249,7 +246,7 @@ def _refuse_undiscardable(state: State, target: str) -> None:
 
 
 def _refuse_overtaken(target: str, digest: str | None) -> None:
-    """Raise `RequestError` if another discard has ended since this one began: the files may belong to a new run.
+    """Raise `RequestError` if a run has claimed the target, or another discard has ended, since this one began.
 
     `digest` is that of the discarded plan; None if the target had no claim when this discard began.
     """
