@@ -24,7 +24,7 @@ _FIRST_WITH_OPTIONS_OF_JARS = (1, 17)
 
 
 def check_hand_over(hand_over: HandOver) -> None:
-    """Raise `RequestError` if the jar or deployment does not exist or is not accessible, before a job is stopped."""
+    """Raise `RequestError`, before a job is stopped, if the jar or resource could not start it in a new shape."""
     if isinstance(hand_over, RunJar):
         if MAX_PARALLELISM_OPTION in hand_over.configuration:
             raise RequestError(

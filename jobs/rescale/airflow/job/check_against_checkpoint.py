@@ -1,7 +1,7 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
 The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
-savepoint, and may be of another kind. So these checks refuse only requests that every later snapshot of the job would
+savepoint, and may have another format. So these checks refuse only requests that every later snapshot of the job would
 refuse: wrong operator names, shapes or key hashes. All other findings are warnings in the log, and the plan decides.
 
 Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can

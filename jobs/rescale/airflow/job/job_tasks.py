@@ -148,7 +148,7 @@ def _check_plan(
 ) -> None:
     """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
 
-    This plans with the job's latest checkpoint: the last checkpoint will be of the same kind.
+    This plans with the job's latest checkpoint: the last one will have the same format.
     """
     from rescale.airflow.flink.last_checkpoint import with_newest_checkpoint
     from rescale.airflow.job.followable import refuse_heavy_plan
