@@ -52,7 +52,7 @@ APART = {"tests/oracle/test_cases.py"}
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""Number of tests from which on a second Airflow, for the tests with jobs of Flink, is worth the time of its start."""
+"""Smallest number of tests that makes it worth the time to start a second Airflow, for those with jobs of Flink."""
 
 
 class Folder(pytest.Package):
