@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
@@ -51,10 +52,12 @@ class HostedBuckets:
 def main(port: str, refusals: str, hosted: str | None = None) -> None:
     os.environ["MOTO_PORT"] = port
     s3, all_services = create_backend_app("s3"), DomainDispatcherApplication(create_backend_app)
+    conditional_puts = Lock()  # moto itself lets two of them win, if they come at the same time
 
     def moto(environ: dict[str, Any], start_response: Any) -> Any:
         is_sts = (environ["REQUEST_METHOD"], environ["PATH_INFO"]) == ("POST", "/")
-        return (all_services if is_sts else s3)(environ, start_response)
+        with conditional_puts if "HTTP_IF_NONE_MATCH" in environ else nullcontext():
+            return (all_services if is_sts else s3)(environ, start_response)
 
     policed = PolicedApplication(moto, BucketPolicy(Path(refusals)))
     if hosted is not None:
