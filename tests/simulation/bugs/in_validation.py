@@ -10,7 +10,7 @@ from typing import Any
 
 from rescale.execution.compare.validation import check_units, validation, verdict
 from rescale.execution.compare.validation.compare import Comparer
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, check_equal
+from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer, check_equal
 from rescale.execution.compare.validation.record_compare import RecordComparer
 from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots, validate_result
 from rescale.execution.sources import byte_digests
@@ -42,7 +42,7 @@ def _both_from_the_source(self: Comparer, check: Any) -> Any:
 
 
 def _counts_only(operator: Any, tallies: Any) -> None:
-    _bags(operator, [tally._replace(digest=0) for tally in tallies])
+    _bags(operator, [tally._replace(digest_sum=0) for tally in tallies])
 
 
 def _all_but_one(*arguments: Any) -> Any:
@@ -113,8 +113,8 @@ BUGS = [
     Bug("validation: records are not compared", method(validation, "record_proof", nothing)),
     Bug("validation: other fields of `_metadata` are not compared", method(validation, "check_metadata", nothing)),
     Bug("validation: states of elements are not compared", method(check_units, "check_elements", nothing)),
-    Bug("validation: headers of key groups are not compared", method(KeyedHeaders, "compare", lambda *_: {})),
-    Bug("validation: headers of elements are not compared", method(ElementHeaders, "compare", nothing)),
+    Bug("validation: headers of key groups are not compared", method(KeyedHeaderComparer, "compare", lambda *_: {})),
+    Bug("validation: headers of elements are not compared", method(ElementHeaderComparer, "compare", nothing)),
     Bug("validation: values are not compared by `check_equal`", function(check_equal, nothing)),
     Bug("validation: reads the source as it is now", function(open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),

@@ -16,8 +16,8 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 class SourceDigests(NamedTuple):
     """Digests of the records of a source, and counts of the old rows left out; both by state name."""
 
-    states: dict[str, StateDigest]
-    left_out: dict[str, LeftOut]
+    digests_by_state: dict[str, StateDigest]
+    left_out_by_state: dict[str, LeftOut]
 
 
 def digest_records(

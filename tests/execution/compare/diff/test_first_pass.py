@@ -47,7 +47,7 @@ def test_records_of_all_subtasks_are_counted_by_state() -> None:
     for side in Side:
         assert expected == {
             (pairs[number].label, state): digests.records
-            for number, by_side in first.records.items()
+            for number, by_side in first.digests_by_pair.items()
             for state, digests in by_side[side].items()
             if digests.records
         }
@@ -56,7 +56,7 @@ def test_records_of_all_subtasks_are_counted_by_state() -> None:
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-canonical-compressed", "2-source", "2-raw"])
 def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
     snapshot = opened(name)
-    with patch("rescale.execution.sources.spans._RUN_ITEMS", 2):
+    with patch("rescale.execution.sources.spans._MOST_RUN_ITEMS", 2):
         pairs, first = first_pass(snapshot, snapshot)
     expected: dict[tuple[str, Slot, str], list[tuple[int, int, int]]] = {}
     for operator in snapshot.operators:
@@ -72,8 +72,8 @@ def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
     assert any(expected.values())
     for side in Side:
         digested = {
-            (labels(pairs)[part.pair], part.slot, part.state): [item[:3] for item in items[side]]
-            for part, items in first.items.items()
+            (labels(pairs)[part.pair_index], part.slot, part.state): [item[:3] for item in items[side]]
+            for part, items in first.items_by_part.items()
             if part.mode is not None
         }
         assert digested == expected
@@ -83,21 +83,21 @@ def test_state_without_elements_has_a_part() -> None:
     snapshot = opened("2-canonical-rocksdb")
     pairs, first = first_pass(snapshot, snapshot)
     lists = next(number for number, label in labels(pairs).items() if label == "lists")
-    assert first.items[StatePart(lists, Slot.OPERATOR, "no-offsets", DistributionMode.UNION)] == ([], [])
+    assert first.items_by_part[StatePart(lists, Slot.OPERATOR, "no-offsets", DistributionMode.UNION)] == ([], [])
 
 
 def test_raw_key_groups_are_digested_whole() -> None:
     snapshot = opened("2-raw")
     pairs, first = first_pass(snapshot, snapshot)
     raw = next(operator for operator in snapshot.operators if operator.label == "raw")
-    (part,) = (part for part in first.items if part.slot is Slot.RAW_KEYED)
-    assert (labels(pairs)[part.pair], part.state, part.mode) == ("raw", "", None)
+    (part,) = (part for part in first.items_by_part if part.slot is Slot.RAW_KEYED)
+    assert (labels(pairs)[part.pair_index], part.state, part.mode) == ("raw", "", None)
     expected = [
         (digest([content(snapshot, extent)]), stream.subtask, key_group, extent)
         for stream in raw.raw_keyed
         for key_group, extent in stream.filled_groups
     ]
-    assert first.items[part].b == expected
+    assert first.items_by_part[part].b == expected
     assert len(expected) > 1
 
 
@@ -105,9 +105,9 @@ def test_heap_key_groups_are_digested_whole_where_records_have_unknown_ends() ->
     snapshot = opened("2-heap-native")
     with patch("rescale.execution.compare.diff.pairs.can_delimit_entries", return_value=False):
         pairs, first = first_pass(snapshot, snapshot)
-    assert not first.records
+    assert not first.digests_by_pair
     states = next(number for number, label in labels(pairs).items() if label == "states")
-    items = first.items[StatePart(states, Slot.KEYED, "", None)]
+    items = first.items_by_part[StatePart(states, Slot.KEYED, "", None)]
     operator = next(operator for operator in snapshot.operators if operator.label == "states")
     filled = [group for stream in operator.keyed for group, _ in stream.filled_groups]
     assert [item.number for item in items.a] == filled
@@ -123,7 +123,7 @@ def test_operator_that_one_snapshot_lacks_is_digested_on_the_other_side() -> Non
         snapshot,
     )
     number = next(number for number, label in labels(pairs).items() if label == "states")
-    a, b = first.records[number]
+    a, b = first.digests_by_pair[number]
     assert a == {}
     assert sum(digests.records for digests in b.values()) > 0
-    assert {unit.side for unit in first.record_units[number]} == {Side.B}
+    assert {unit.side for unit in first.units_by_pair[number]} == {Side.B}

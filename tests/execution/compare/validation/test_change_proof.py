@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.compare.validation import change_proof, directories
-from rescale.execution.compare.validation.change_proof import ChangeComparer, ChangeTally, continued_operators
+from rescale.execution.compare.validation.change_proof import ChangeComparer, ChangeTally, continued_operator_indices
 from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.record_digest import MODULUS, StateDigest
@@ -62,8 +62,8 @@ class ChangedTasks(InProcessTasks):
 
 def proof(plan: Plan, *tallies: ChangeTally, only_once: bool = False) -> CertifiedOperator:
     """Return the proof of the continued operator, whose changes include the tallies."""
-    (number,) = continued_operators(plan)
-    tasks = ChangedTasks(tallies=tuple(tally._replace(operator=number) for tally in tallies), only_once=only_once)
+    (number,) = continued_operator_indices(plan)
+    tasks = ChangedTasks(tallies=tuple(tally._replace(operator_index=number) for tally in tallies), only_once=only_once)
     return validate_coverage(plan, tasks, Proof.CHANGES).operators[number]
 
 
@@ -138,8 +138,8 @@ def test_base_must_be_the_result_that_the_plan_was_made_for(plan: Plan, tmp_path
 
 
 def test_operators_without_a_base_are_not_proven_by_changes(plan: Plan) -> None:
-    (number,) = continued_operators(plan)
+    (number,) = continued_operator_indices(plan)
     rekeying = plan.operators[number].rekeying
     assert rekeying is not None
     whole = replace(plan.operators[number], rekeying=replace(rekeying, bases=()))
-    assert continued_operators(replace(plan, operators=(whole,))) == ()
+    assert continued_operator_indices(replace(plan, operators=(whole,))) == ()

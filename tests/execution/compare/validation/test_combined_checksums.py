@@ -86,7 +86,7 @@ def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(two_si
     assert proof.checks.units == []
     (tally,) = proof.tallies
     assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, CRC64NVME.compute(b"abcdefgh"))
-    assert proof.algorithms == {0: {CRC64NVME.name}}
+    assert proof.algorithms_by_operator == {0: {CRC64NVME.name}}
     assert sorted(two_sides.asked) == ["result/1", "result/2", "source/1", "source/2"]
 
 
@@ -112,7 +112,7 @@ def test_differing_files_are_left_to_be_read(
     """Such key groups hold other bytes, bytes in another order, or bytes that belong to no key group."""
     proof = two_sides.proven(source, result, *CUT_ELSEWHERE)
     assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
-    assert (proof.tallies, proof.algorithms) == ([], {})
+    assert (proof.tallies, proof.algorithms_by_operator) == ([], {})
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_checksums_prove_only_if_both_sides_have_the_same_algorithm(
     """An ETag proves nothing about files that are cut elsewhere."""
     two_sides.known = {"source": list(source), "result": list(result)}
     proof = two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
-    assert proof.algorithms == ({0: {algorithm}} if algorithm else {})
+    assert proof.algorithms_by_operator == ({0: {algorithm}} if algorithm else {})
     assert len(proof.checks.units) == (0 if algorithm else 2)
 
 
@@ -142,8 +142,8 @@ def test_operators_and_slots_are_proven_separately(two_sides: TwoSides) -> None:
     raw = check(pair(0, (3, 0, 3), (3, 0, 3)), operator=2, slot=Slot.RAW_KEYED)
     proof = two_sides.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
     assert proof.checks.units == [(7, other)]
-    assert [(tally.operator, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
-    assert proof.algorithms == {1: {CRC64NVME.name}, 2: {CRC64NVME.name}}
+    assert [(tally.operator_index, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
+    assert proof.algorithms_by_operator == {1: {CRC64NVME.name}, 2: {CRC64NVME.name}}
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_key_group_behind_a_long_header_is_left_to_be_read(
     two_sides: TwoSides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
-    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 3)
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER_BYTES", 3)
     assert two_sides.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
-    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 2)
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER_BYTES", 2)
     assert two_sides.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
 
 
@@ -188,7 +188,7 @@ def test_whole_copied_files_are_proven_by_any_common_checksum(two_sides: TwoSide
     copied = file((1, 0, 3), (1, 0, 3))
     proof = two_sides.proven([b"abc"], [b"abc"], copied)
     assert proof.tallies == [Tally(4, Slot.KEYED, True, 0, "", None, 0, 3, ord("a"))]
-    assert (proof.checks.units, proof.algorithms) == ([], {4: {"ETag"}})
+    assert (proof.checks.units, proof.algorithms_by_operator) == ([], {4: {"ETag"}})
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(two_
 
 def test_algorithm_must_be_known_for_all_files(two_sides: TwoSides) -> None:
     two_sides.known["result/2"] = [CRC32C.name]
-    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {CRC32C.name}}
+    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms_by_operator == {0: {CRC32C.name}}
 
 
 def test_elements_are_always_read(two_sides: TwoSides) -> None:

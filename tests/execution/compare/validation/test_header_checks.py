@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
+from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer, distinct_by_header
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -49,7 +49,7 @@ def compare(
     left_out: Collection[str] = (),
     timers: Sequence[KeyedStream] = (),
 ) -> dict[bytes, tuple[int, ...]]:
-    return KeyedHeaders("op", timers, left_out).compare(old_holders, new_holder)
+    return KeyedHeaderComparer("op", timers, left_out).compare(old_holders, new_holder)
 
 
 def refused(
@@ -218,7 +218,7 @@ def test_timers_stored_twice_are_in_the_result_once() -> None:
 
 def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:
     """The cached answer for one set of old holders is not used for another."""
-    headers = KeyedHeaders("op")
+    headers = KeyedHeaderComparer("op")
     headers.compare([stream(A)], stream(A))
     headers.compare([stream(AB)], stream(AB))
     for old_holders, new_holder in (([AB], A), ([A], AB)):
@@ -280,7 +280,7 @@ def elements(header: OperatorStateHeader | bytes) -> ElementStream:
 
 
 def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
-    ElementHeaders("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
+    ElementHeaderComparer("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
     for old_holders, new_holder in (
         ([b"x"], b"y"),
         ([listing_header("a")], b"y"),
@@ -288,7 +288,9 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
         ([listing_header("a"), b"x"], listing_header("a")),
     ):
         with pytest.raises(IntegrityError, match="differs from the source's"):
-            ElementHeaders("op").compare([elements(old_holder) for old_holder in old_holders], elements(new_holder))
+            ElementHeaderComparer("op").compare(
+                [elements(old_holder) for old_holder in old_holders], elements(new_holder)
+            )
 
 
 @pytest.mark.parametrize(
@@ -310,7 +312,7 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
 def test_different_operator_state_header_is_found(
     old_holders: Sequence[OperatorStateHeader], new_holder: OperatorStateHeader, message: str
 ) -> None:
-    headers = ElementHeaders("op")
+    headers = ElementHeaderComparer("op")
     for _ in range(2):  # a refused header is refused again
         with pytest.raises(IntegrityError, match=message) as caught:
             headers.compare(list(map(elements, old_holders)), elements(new_holder))
@@ -319,4 +321,4 @@ def test_different_operator_state_header_is_found(
 
 def test_operator_state_headers_are_merged() -> None:
     old_holders = [elements(listing_header("a", broadcast="x")), elements(listing_header("b"))]
-    ElementHeaders("op").compare(old_holders, elements(listing_header("b", "a", broadcast="x")))
+    ElementHeaderComparer("op").compare(old_holders, elements(listing_header("b", "a", broadcast="x")))

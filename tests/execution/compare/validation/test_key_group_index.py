@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
+from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
@@ -77,7 +77,7 @@ def has_more(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[S
 
 
 def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
-    """Return the id tables by subtask, or None if the header is not the merged one: the slow twin of `KeyedHeaders`."""
+    """Return the id tables by subtask, or None if it is not the merged one: slow twin of `KeyedHeaderComparer`."""
     parsed = [candidate.parsed for candidate in (stream, *old_holders) if candidate.parsed is not None]
     merged = merge_keyed_headers(parsed)
     if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):
@@ -88,7 +88,7 @@ def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -
 
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
 def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
-    headers = KeyedHeaders("op")
+    headers = KeyedHeaderComparer("op")
     for own, other_headers in streams:
         stream, old_holders = with_header(0, own), [with_header(i, header) for i, header in enumerate(other_headers)]
         expected = merged_one_by_one(old_holders, stream)
@@ -118,7 +118,7 @@ def listing_header(*names: str) -> OperatorStateHeader:
 def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
     streams: list[tuple[OperatorStateHeader, list[OperatorStateHeader]]],
 ) -> None:
-    headers = ElementHeaders("op")
+    headers = ElementHeaderComparer("op")
     for own, other_headers in streams:
         stream, old_holders = (
             element_stream(0, {}, own),

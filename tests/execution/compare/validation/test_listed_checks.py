@@ -55,7 +55,7 @@ def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> No
     for slot in (Slot.KEYED, Slot.RAW_KEYED):
         own = [check for check in of_kind(checks, GroupCheck) if check.slot is slot]
         assert [[pair.key_group for pair in check.pairs] for check in own] == [[0, 1, 2], [3], [4, 5], [6, 7]]
-        assert {(check.operator, check.label) for check in own} == {(1, "op")}
+        assert {(check.operator_index, check.label) for check in own} == {(1, "op")}
     assert [weight for weight, _ in checks.units] == [2 * GROUP_SIZE * n for n in (3, 1, 2, 2)] * 2
     assert checks.small_files == []
 
@@ -182,8 +182,8 @@ def test_timers_stored_twice_get_two_checks() -> None:
 
 
 def framing(check: RecordCheck) -> Framing:
-    assert isinstance(check.records.place, StreamPlace)
-    return check.records.place.framing
+    assert isinstance(check.record_source.place, StreamPlace)
+    return check.record_source.place.framing
 
 
 def test_elements_that_are_not_contiguous_are_listed_one_by_one() -> None:
@@ -201,14 +201,14 @@ def test_records_of_both_sides_are_listed_with_the_max_parallelism_of_their_side
     checks = listed(old, new, {old.operator_id: "java"})
     record_checks = of_kind(checks, RecordCheck)
     assert len(record_checks) == len(checks.units)
-    assert [(check.in_result, check.records.max_parallelism) for check in record_checks] == [(False, 8)] * 2 + [
+    assert [(check.in_result, check.record_source.max_parallelism) for check in record_checks] == [(False, 8)] * 2 + [
         (True, 16)
     ] * 3
-    assert {(check.operator, check.label, check.key_hash, check.new_max_parallelism) for check in record_checks} == {
-        (1, "op", "java", 16)
-    }
-    assert sum(check.records.key_group_count for check in record_checks if check.in_result) == 16
-    assert [weight for weight, _ in checks.units] == [check.records.size for check in record_checks]
+    assert {
+        (check.operator_index, check.label, check.key_hash, check.new_max_parallelism) for check in record_checks
+    } == {(1, "op", "java", 16)}
+    assert sum(check.record_source.key_group_count for check in record_checks if check.in_result) == 16
+    assert [weight for weight, _ in checks.units] == [check.record_source.size for check in record_checks]
     assert {check.key_hash for check in of_kind(listed(old, new), RecordCheck)} == {None}
 
 
@@ -254,8 +254,11 @@ def whole(subtask: int, copies: int = 1, small: int = 1) -> DirectoryFiles:
 def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
     of = in_directories(2)
     checks = listed(of, of, one=whole(0, copies=2), other=whole(1, copies=0, small=2))
-    assert [(check.operator, check.pair.name) for check in of_kind(checks, FileCheck)] == [(1, "copy0"), (1, "copy1")]
-    assert [(check.operator, check.pair.subtask, check.pair.name) for check in checks.small_files] == [
+    assert [(check.operator_index, check.pair.name) for check in of_kind(checks, FileCheck)] == [
+        (1, "copy0"),
+        (1, "copy1"),
+    ]
+    assert [(check.operator_index, check.pair.subtask, check.pair.name) for check in checks.small_files] == [
         (1, 0, "small0"),
         (1, 1, "small0"),
         (1, 1, "small1"),
@@ -266,9 +269,9 @@ def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
 def key_group_ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
     key_groups = []
     for check in of_kind(checks, RecordCheck):
-        assert isinstance(check.records.place, DatabasePlace)
+        assert isinstance(check.record_source.place, DatabasePlace)
         if check.in_result is in_result:
-            key_groups.append(check.records.place.key_groups)
+            key_groups.append(check.record_source.place.key_groups)
     return key_groups
 
 
@@ -290,7 +293,7 @@ def test_records_of_key_groups_not_proven_by_files_are_listed(
     checks = listed(old, new, **{f"of {i}": whole(i) for i in by_files})
     assert key_group_ranges(checks, in_result=True) == of_result
     assert key_group_ranges(checks, in_result=False) == of_source
-    assert {check.operator for check in of_kind(checks, RecordCheck)} <= {1}
+    assert {check.operator_index for check in of_kind(checks, RecordCheck)} <= {1}
 
 
 def test_contiguous_key_groups_of_one_directory_are_read_at_once() -> None:

@@ -73,10 +73,10 @@ def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: Rec
     """In the source, the records are in other key groups."""
     before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
     old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
-    assert (old.operator, old.in_result, old.are_timers, old.are_duplicates) == (7, False, False, False)
-    assert (new.operator, new.in_result, new.are_timers, new.are_duplicates) == (7, True, False, False)
-    assert old.states == new.states
-    assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
+    assert (old.operator_index, old.in_result, old.are_timers, old.are_duplicates) == (7, False, False, False)
+    assert (new.operator_index, new.in_result, new.are_timers, new.are_duplicates) == (7, True, False, False)
+    assert old.digests_by_state == new.digests_by_state
+    assert {name: digest.records for name, digest in new.digests_by_state.items()} == {"a": KEYS, "b": KEYS}
     assert (old.distinct_keys_at_least, new.distinct_keys_at_least) == (KEYS, KEYS)
     for tally, record_source, side in ((old, before, "source"), (new, after, "result")):
         assert isinstance(record_source.place, StreamPlace)
@@ -91,7 +91,7 @@ def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_p
     known = comparer(check(record_source, in_result=False))
     assert comparer(check(record_source, in_result=False, key_hash=None)) == known._replace(distinct_keys_at_least=0)
     unknown = comparer(check(without_header(record_source), in_result=False, key_hash=None))
-    assert unknown.states == {f"state {i}": known.states[name] for i, name in enumerate("ab")}
+    assert unknown.digests_by_state == {f"state {i}": known.digests_by_state[name] for i, name in enumerate("ab")}
 
 
 def without_header(record_source: RecordSource) -> RecordSource:
@@ -201,6 +201,6 @@ def test_raw_timers_of_both_sides_are_tallied(comparer: RecordComparer, tmp_path
     old = comparer(check(timers(tmp_path / "source", OLD), in_result=False))
     new = comparer(check(timers(tmp_path / "result", NEW), in_result=True))
     assert (old.are_timers, new.are_timers) == (True, True)
-    assert old.states == new.states
-    assert [digest.records for digest in old.states.values()] == [KEYS]
+    assert old.digests_by_state == new.digests_by_state
+    assert [digest.records for digest in old.digests_by_state.values()] == [KEYS]
     assert (old.distinct_keys_at_least, old.key_group_count) == (KEYS, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders
+from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_state import read_operator_state_header
@@ -18,9 +18,9 @@ def test_state_that_only_the_operator_state_header_of_the_result_has_is_found() 
         element_stream(0, {}, read_operator_state_header(operator_header(tuple(map(operator_list, names))), "header"))
         for names in ("a", "ab")
     )
-    ElementHeaders("x").compare([fewer, more], more)
+    ElementHeaderComparer("x").compare([fewer, more], more)
     with pytest.raises(IntegrityError, match="that the source does not have") as caught:
-        ElementHeaders("x").compare([fewer], more)
+        ElementHeaderComparer("x").compare([fewer], more)
     assert caught.value.state == "b"
 
 
@@ -36,7 +36,7 @@ def test_state_that_only_the_keyed_header_of_the_result_has_is_found() -> None:
         )
         for names in ("a", "ab")
     )
-    KeyedHeaders("x").compare([fewer, more], more)
+    KeyedHeaderComparer("x").compare([fewer, more], more)
     with pytest.raises(IntegrityError, match="that the source does not have") as caught:
-        KeyedHeaders("x").compare([fewer], more)
+        KeyedHeaderComparer("x").compare([fewer], more)
     assert caught.value.state == "b"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
+from rescale.execution.compare.diff.copies import LARGEST_COPY_BYTES, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
 from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
@@ -19,9 +19,9 @@ from rescale.snapshot.model import ElementStream
 from rescale.text.errors import SnapshotError, UnsupportedError
 from rescale.text.units import counted
 
-_LARGEST_FORMATTED = 4096
+_MOST_BYTES_FORMATTED = 4096
 _BYTES_SHOWN = 32
-_LARGEST_BEGINNING = 4 << 20
+_MOST_BYTES_READ = 4 << 20
 
 
 class ElementFormatter:
@@ -39,14 +39,14 @@ class ElementFormatter:
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
-        first_bytes = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
+        first_bytes = self._files[side].beginning(item.extent, _MOST_BYTES_READ)
         if item.subtask in self._compressed_subtasks[side]:
             first_bytes = FramedDecompressor(has_identifier=False).feed(first_bytes)
-        trees = self._element_types[side]
-        if trees is not None and len(trees) == 1 and len(first_bytes) <= _LARGEST_FORMATTED:
+        type_trees = self._element_types[side]
+        if type_trees is not None and len(type_trees) == 1 and len(first_bytes) <= _MOST_BYTES_FORMATTED:
             with suppress(SnapshotError):
                 reader = ByteReader(first_bytes)
-                value_text = format_value(trees[0], reader)
+                value_text = format_value(type_trees[0], reader)
                 if not reader.remaining:
                     return value_text
         size_text = counted(item.extent.length, "byte")
@@ -54,10 +54,10 @@ class ElementFormatter:
 
     def copy_unit(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""
-        trees = self._element_types[side]
-        if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:
+        type_trees = self._element_types[side]
+        if type_trees is None or len(type_trees) != 2 or item.extent.length > LARGEST_COPY_BYTES:
             return None
-        return CopyUnit(item.digest, side, item.extent, item.subtask in self._compressed_subtasks[side], trees)
+        return CopyUnit(item.digest, side, item.extent, item.subtask in self._compressed_subtasks[side], type_trees)
 
 
 def _element_types(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
@@ -65,9 +65,11 @@ def _element_types(headers: Iterable[OperatorStateHeader | None], state: str) ->
     for header in headers:
         for info in header.states if header is not None else ():
             if info.name == state:
-                parts = (info.serializer(SerializerKey.KEY), info.serializer(SerializerKey.VALUE))
+                serializers = (info.serializer(SerializerKey.KEY), info.serializer(SerializerKey.VALUE))
                 try:
-                    return tuple(compile_program(part).tree for part in parts if part is not None)
+                    return tuple(
+                        compile_program(serializer).tree for serializer in serializers if serializer is not None
+                    )
                 except UnsupportedError:
                     return None
     return None

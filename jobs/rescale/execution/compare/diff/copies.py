@@ -19,7 +19,7 @@ from rescale.flink.serializers.value_format import format_value
 from rescale.snapshot.locate import Extent
 from rescale.text.errors import SnapshotError
 
-LARGEST_COPY = 64 * 1024 * 1024
+LARGEST_COPY_BYTES = 64 * 1024 * 1024
 """Largest copy, in bytes, that is compared by entry: it is held in memory."""
 
 
@@ -51,13 +51,13 @@ class CopyDigester:
 def digest_entries(data: bytes, entry_types: tuple[TypeTree, ...]) -> int:
     """Return the digest of all entries of a broadcast copy. It does not depend on their order."""
     reader = ByteReader(data)
-    count = reader.count(len(entry_types))
-    digest_sum = digest([count.to_bytes(4, "big")])
-    for _ in range(count):
-        begin = reader.position
+    entry_count = reader.count(len(entry_types))
+    digest_sum = digest([entry_count.to_bytes(4, "big")])
+    for _ in range(entry_count):
+        entry_begin = reader.position
         for tree in entry_types:
             format_value(tree, reader)
-        digest_sum += digest([data[begin : reader.position]])
+        digest_sum += digest([data[entry_begin : reader.position]])
     if reader.remaining:
         raise reader.error("bytes follow the last entry of a broadcast state", found=reader.remaining)
     return digest_sum % MODULUS

@@ -43,5 +43,5 @@ def diffed_state(
     There are at least `difference_count` differences, of which `differences` lists the first few.
     """
     is_equal = a == b and not differences
-    at_least = max(difference_count, int(not is_equal))
-    return DiffedState(state, kind, is_equal, counted_things, a, b, at_least, differences, remark)
+    least_difference_count = max(difference_count, int(not is_equal))
+    return DiffedState(state, kind, is_equal, counted_things, a, b, least_difference_count, differences, remark)

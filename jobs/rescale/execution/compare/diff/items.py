@@ -96,9 +96,9 @@ def compare_bags(elements: DigestedItems, mode: DistributionMode, describe: Desc
     for digest in differing_digests[:MOST_SHOWN]:
         side, item = item_by_digest[digest]
         kind = OTHER_NUMBER if counts_a[digest] and counts_b[digest] else ONLY_IN[not counts_a[digest]]
-        name = {"element": describe(side, item), "subtask": str(item.subtask)}
+        name_parts = {"element": describe(side, item), "subtask": str(item.subtask)}
         differences.append(
-            ListedDifference(kind, name, _occurrences_text(counts_a[digest]), _occurrences_text(counts_b[digest]))
+            ListedDifference(kind, name_parts, _occurrences_text(counts_a[digest]), _occurrences_text(counts_b[digest]))
         )
     is_multiplied = (
         bool(differing_digests)
@@ -121,10 +121,13 @@ def compare_copies(copies: DigestedItems, parallelisms: tuple[int, int], describ
     for digest in sorted(item_by_digest, key=lambda d: _sort_key(item_by_digest[d])):
         if bool(subtasks_a.get(digest)) != bool(subtasks_b.get(digest)):
             side, item = item_by_digest[digest]
-            name = {"copy": describe(side, item)}
+            name_parts = {"copy": describe(side, item)}
             differences.append(
                 ListedDifference(
-                    ONLY_IN[side], name, _subtasks_text(subtasks_a.get(digest)), _subtasks_text(subtasks_b.get(digest))
+                    ONLY_IN[side],
+                    name_parts,
+                    _subtasks_text(subtasks_a.get(digest)),
+                    _subtasks_text(subtasks_b.get(digest)),
                 )
             )
     missing_copies = _missing_copies(copies, parallelisms)
@@ -145,15 +148,15 @@ def _missing_copies(copies: DigestedItems, parallelisms: tuple[int, int]) -> Lis
 
     There is none if both snapshots lack copies but have different parallelisms.
     """
-    lacking_subtasks = [
+    lacking_by_side = [
         set(range(subtask_count)) - {item.subtask for item in side}
         for subtask_count, side in zip(parallelisms, copies, strict=True)
     ]
-    if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelisms[0] != parallelisms[1]):
+    if lacking_by_side[0] == lacking_by_side[1] or (all(lacking_by_side) and parallelisms[0] != parallelisms[1]):
         return None
     text_a, text_b = (
         f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask"
-        for subtasks in lacking_subtasks
+        for subtasks in lacking_by_side
     )
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, text_a, text_b)
 

@@ -35,9 +35,11 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     any_partly_finished = a.partially_finished or b.partially_finished
     if finish_texts[0] != finish_texts[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finish_texts)
-    key_types = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
-    if all(key_types) and key_types[0] != key_types[1]:
-        yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in key_types))
+    key_types_by_side = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
+    if all(key_types_by_side) and key_types_by_side[0] != key_types_by_side[1]:
+        yield ListedDifference(
+            OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in key_types_by_side)
+        )
     yield from _coordinator_differences(a, b)
     yield from _header_differences(a, b)
 
@@ -48,17 +50,17 @@ def _coordinator_differences(a: Operator, b: Operator) -> Iterator[ListedDiffere
     Flink names these handles by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random
     name at each checkpoint, so their names are not compared.
     """
-    names = [side.entry.coordinator.name if side.entry.coordinator is not None else None for side in (a, b)]
-    if None not in names and names[0] != names[1]:
-        yield ListedDifference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *names)
+    handle_names = [side.entry.coordinator.name if side.entry.coordinator is not None else None for side in (a, b)]
+    if None not in handle_names and handle_names[0] != handle_names[1]:
+        yield ListedDifference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *handle_names)
 
 
 def _header_differences(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
-    headers = [{stream.header for stream in side.operator} for side in (a, b)]
+    headers_by_side = [{stream.header for stream in side.operator} for side in (a, b)]
     are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
-    if not are_parsed and all(headers) and headers[0] != headers[1]:
-        sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers)
+    if not are_parsed and all(headers_by_side) and headers_by_side[0] != headers_by_side[1]:
+        sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers_by_side)
         descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
         yield ListedDifference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
 

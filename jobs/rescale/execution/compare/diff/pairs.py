@@ -35,7 +35,7 @@ class OperatorPair:
     def listed_operators(self) -> Iterator[Operator]:
         return (operator for operator in self.sides if operator is not None)
 
-    def keyed(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
+    def keyed_streams(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
         """Return the keyed streams that are not empty."""
         streams = operator.keyed if operator is not None else ()
         return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
@@ -44,7 +44,7 @@ class OperatorPair:
         """Return the keyed streams that are not empty, the RocksDB directories and the changelogs."""
         if operator is None:
             return ()
-        return (*self.keyed(operator), *operator.databases, *operator.changelogs)
+        return (*self.keyed_streams(operator), *operator.databases, *operator.changelogs)
 
     def record_holders(self, operator: Operator) -> tuple[KeyedStateHolder, ...]:
         """Return the holders of an operator's records that are compared one by one.
@@ -55,7 +55,7 @@ class OperatorPair:
             return ()
         return (*self.holders(operator), *(() if self._has_hidden_timers else operator.heap_timers))
 
-    def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
+    def raw_keyed_streams(self, operator: Operator) -> tuple[KeyedStream, ...]:
         """Return the raw keyed streams that are compared by whole key groups."""
         delimits_timers = self.is_compared_by_record and not self._has_hidden_timers
         return operator.raw_keyed_without_timers if delimits_timers else operator.raw_keyed
@@ -78,10 +78,10 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
     """
     for snapshot in (a, b):
         snapshot.check_complete()
-    sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
+    operators_by_side = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
     pairs = []
-    for operator_id in dict.fromkeys([*sides[0], *sides[1]]):
-        operators = (sides[0].get(operator_id), sides[1].get(operator_id))
+    for operator_id in dict.fromkeys([*operators_by_side[0], *operators_by_side[1]]):
+        operators = (operators_by_side[0].get(operator_id), operators_by_side[1].get(operator_id))
         labels = [operator.label for operator in operators if operator is not None]
         pair_label = next((label for label in labels if label != operator_id), operator_id)
         pair = OperatorPair(operator_id, pair_label, operators)
@@ -133,7 +133,7 @@ def _check_keyed(pair: OperatorPair) -> None:
             advice="compare snapshots of the same job in which every subtask has registered all its states in open()",
         )
     if not pair.is_compared_by_record:
-        if all(map(pair.keyed, pair.sides)):
+        if all(map(pair.keyed_streams, pair.sides)):
             message = (
                 "heap state with an unknown serializer can only be compared by whole key groups, and the max "
                 "parallelism differs"
@@ -162,7 +162,7 @@ def _check_same_states(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> No
 
 
 def _check_raw_keyed(pair: OperatorPair) -> None:
-    if all(operator is not None and pair.raw_keyed(operator) for operator in pair.sides):
+    if all(operator is not None and pair.raw_keyed_streams(operator) for operator in pair.sides):
         message = "raw keyed state can only be compared by whole key groups, and the max parallelism differs"
         _check_same_key_groups(pair, message, "compare snapshots with the same max parallelism")
 

@@ -47,18 +47,21 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     files: BothFiles = (a.contents, b.contents)
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
-    operators = (*_master_states(a, b), *(comparison.compare_operator(i, pair) for i, pair in enumerate(pairs)))
+    operators = (
+        *_master_states(a, b),
+        *(comparison.compare_operator(pair_index, pair) for pair_index, pair in enumerate(pairs)),
+    )
     is_equal = all(operator.equal for operator in operators)
     return DiffDocument("equal" if is_equal else "different", is_equal, a.directory, b.directory, operators, surgery)
 
 
 def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
     """Compare the state of hooks of the job manager (`MasterTriggerRestoreHook`), as if they were an operator."""
-    hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
+    payloads_by_side = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
     states = [
         state
-        for name in dict.fromkeys([*hooks[0], *hooks[1]])
-        if (state := opaque_state(name, "MASTER HOOK", hooks[0].get(name), hooks[1].get(name)))
+        for name in dict.fromkeys([*payloads_by_side[0], *payloads_by_side[1]])
+        if (state := opaque_state(name, "MASTER HOOK", payloads_by_side[0].get(name), payloads_by_side[1].get(name)))
     ]
     if states:
         is_equal = all(state.equal for state in states)
@@ -73,51 +76,53 @@ class _Comparison:
         self._first_pass = first_pass
         self._tasks = tasks
 
-    def compare_operator(self, i: int, pair: OperatorPair) -> DiffedOperator:
+    def compare_operator(self, pair_index: int, pair: OperatorPair) -> DiffedOperator:
         a, b = pair.sides
         coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
         coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
         states = (
-            *self._compare_records(i, pair),
-            *self._compare_parts(i, pair),
+            *self._compare_records(pair_index, pair),
+            *self._compare_parts(pair_index, pair),
             *([coordinator] if coordinator else []),
         )
         differences = tuple(operator_differences(pair))
-        equal = not differences and all(state.equal for state in states)
-        return DiffedOperator(pair.operator_id, pair.label, equal, shape_of(a), shape_of(b), differences, states)
+        is_equal = not differences and all(state.equal for state in states)
+        return DiffedOperator(pair.operator_id, pair.label, is_equal, shape_of(a), shape_of(b), differences, states)
 
-    def _compare_records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
+    def _compare_records(self, pair_index: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the keyed states of a pair, state by state, if the pair is compared by record."""
-        digests_a, digests_b = self._first_pass.records[i]
+        digests_a, digests_b = self._first_pass.digests_by_pair[pair_index]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
         digests_a = {name: digest for name, digest in digests_a.items() if name not in dropped_states}
-        types = [state_types(operator) for operator in pair.sides]
-        names = sorted({*digests_a, *digests_b, *types[0], *types[1]}) if pair.is_compared_by_record else []
-        amounts = {name: (_amount_of(digests_a.get(name)), _amount_of(digests_b.get(name))) for name in names}
+        types_by_side = [state_types(operator) for operator in pair.sides]
+        names = (
+            sorted({*digests_a, *digests_b, *types_by_side[0], *types_by_side[1]}) if pair.is_compared_by_record else []
+        )
+        amounts_by_state = {name: (_amount_of(digests_a.get(name)), _amount_of(digests_b.get(name))) for name in names}
         differing_states = {
             name: amount_a.count + amount_b.count
-            for name, (amount_a, amount_b) in amounts.items()
+            for name, (amount_a, amount_b) in amounts_by_state.items()
             if amount_a != amount_b
         }
         differences_by_state: dict[str, RecordDifferences] = {}
         if differing_states and all(pair.sides):
             differences_by_state = differing_records(
-                self._first_pass.record_units[i], differing_states, self._files, self._tasks
+                self._first_pass.units_by_pair[pair_index], differing_states, self._files, self._tasks
             )
         for name in names:
             differences, difference_count = differences_by_state.get(name, RecordDifferences((), 0))
-            type_a, type_b = types[0].get(name), types[1].get(name)
+            type_a, type_b = types_by_side[0].get(name), types_by_side[1].get(name)
             type_difference = _type_difference(type_a, type_b)
             differences, difference_count = (*type_difference, *differences), difference_count + len(type_difference)
             kind = type_a or type_b or "unknown"
             remark = _TTL_REMARK if difference_count and "TTL<" in kind else None
-            yield diffed_state(name, kind, "records", *amounts[name], differences, difference_count, remark)
+            yield diffed_state(name, kind, "records", *amounts_by_state[name], differences, difference_count, remark)
 
-    def _compare_parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
+    def _compare_parts(self, pair_index: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the key groups, elements and copies of a pair."""
-        types = [element_types(operator) for operator in pair.sides]
-        for part, items in self._first_pass.items.items():
-            if part.pair != i:
+        types_by_side = [element_types(operator) for operator in pair.sides]
+        for part, items in self._first_pass.items_by_part.items():
+            if part.pair_index != pair_index:
                 continue
             prefix = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
             if part.mode is None:
@@ -130,17 +135,19 @@ class _Comparison:
                 state, kind, counted_things = part.state, f"{prefix}{part.mode.name}", "elements"
                 comparison = compare_bags(items, part.mode, self._element_formatter(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
-                comparison = _with_types(comparison, *(side_types.get(part.state) for side_types in types))
+                comparison = _with_types(comparison, *(side_types.get(part.state) for side_types in types_by_side))
             yield diffed_state(state, kind, counted_things, *comparison)
 
     def _compare_copies(self, items: DigestedItems, formatter: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         parallelism_a, parallelism_b = (operator.parallelism if operator else 0 for operator in pair.sides)
-        digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
-        if all(digests) and digests[0].keys() != digests[1].keys():
-            copies = [formatter.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
-            units = [(copy.extent.length, copy) for copy in copies if copy is not None]
-            progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
-            entry_digests = dict(self._tasks.run(CopyDigester(self._files), units, progress))
+        items_by_digest = [{item.digest: (side, item) for item in items[side]} for side in Side]
+        if all(items_by_digest) and items_by_digest[0].keys() != items_by_digest[1].keys():
+            copy_units = [
+                formatter.copy_unit(*sided_item) for sided_item in (items_by_digest[0] | items_by_digest[1]).values()
+            ]
+            sized_units = [(copy_unit.extent.length, copy_unit) for copy_unit in copy_units if copy_unit is not None]
+            progress = Progress("compare by entry", sum(size for size, _ in sized_units), ByteAction.READ_ON_BOTH_SIDES)
+            entry_digests = dict(self._tasks.run(CopyDigester(self._files), sized_units, progress))
             items = DigestedItems(
                 *([item._replace(digest=entry_digests.get(item.digest, item.digest)) for item in s] for s in items)
             )

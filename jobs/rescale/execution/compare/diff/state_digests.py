@@ -23,7 +23,7 @@ from rescale.text.errors import SnapshotError, located
 class ExtentUnit(NamedTuple):
     """Elements of a state, or key groups, that lie end to end; each `compressed` element is compressed on its own."""
 
-    number: int
+    unit_index: int
     side: Side
     label: str
     state: str | None
@@ -38,7 +38,7 @@ class ExtentUnit(NamedTuple):
 class RecordUnit(NamedTuple):
     """Records that a task reads at once."""
 
-    number: int
+    unit_index: int
     side: Side
     label: str
     source: RecordSource
@@ -49,15 +49,15 @@ class RecordUnit(NamedTuple):
 
 
 class ExtentDigests(NamedTuple):
-    unit: int
+    unit_index: int
     digests: tuple[int, ...]
 
 
 class RecordDigests(NamedTuple):
     """Digests of a unit's records, by state name."""
 
-    unit: int
-    states: dict[str, StateDigest]
+    unit_index: int
+    digests_by_state: dict[str, StateDigest]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,10 @@ class Digester:
                 digests = [digest(content) for content in extent_chunks]
         except SnapshotError as error:
             raise error.located(path=files.uri(whole_span), state=unit.state) from None
-        return ExtentDigests(unit.number, tuple(digests))
+        return ExtentDigests(unit.unit_index, tuple(digests))
 
     def _digest_records(self, unit: RecordUnit) -> RecordDigests:
-        states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups).states
-        return RecordDigests(unit.number, states)
+        digests_by_state = digest_records(
+            unit.source, self.files[unit.side], lambda records: records.groups
+        ).digests_by_state
+        return RecordDigests(unit.unit_index, digests_by_state)

@@ -39,26 +39,28 @@ def compare_files_of_base(
     A file is read only if base and result do not share it, and no checksum proves it. `copies` are copies that were
     proven by their checksums before.
     """
-    separate_files = [check for check in checks if not _is_one_file(base, result, check.pair)]
-    algorithms = {
+    separate_checks = [check for check in checks if not _is_one_file(base, result, check.pair)]
+    algorithm_by_check = {
         check: algorithm
-        for check in separate_files
+        for check in separate_checks
         if (algorithm := _earlier_algorithm(base, result, check.pair, copies)) is not None
     }
-    store_checksums = matching_checksums(base, result, [check for check in separate_files if check not in algorithms])
-    algorithms |= {check: checksum.algorithm for check, checksum in store_checksums.items()}
-    unproven_files = [(check.pair.result.length, check) for check in separate_files if check not in algorithms]
-    if unproven_files:
+    checksum_by_check = matching_checksums(
+        base, result, [check for check in separate_checks if check not in algorithm_by_check]
+    )
+    algorithm_by_check |= {check: checksum.algorithm for check, checksum in checksum_by_check.items()}
+    sized_checks = [(check.pair.result.length, check) for check in separate_checks if check not in algorithm_by_check]
+    if sized_checks:
         progress = Progress(
-            "compare files of the base", sum(size for size, _ in unproven_files), ByteAction.READ_ON_BOTH_SIDES
+            "compare files of the base", sum(size for size, _ in sized_checks), ByteAction.READ_ON_BOTH_SIDES
         )
-        tasks.run(Comparer(base, result.unpinned()), unproven_files, progress)
+        tasks.run(Comparer(base, result.unpinned()), sized_checks, progress)
     checksums_by_operator: dict[int, CertifiedChecksums] = {}
-    for check, algorithm in algorithms.items():
-        checksums_before = checksums_by_operator.get(check.operator, CertifiedChecksums((), 0))
-        names = tuple(sorted({*checksums_before.algorithms, algorithm}))
-        checksums_by_operator[check.operator] = CertifiedChecksums(
-            names, checksums_before.bytes + check.pair.result.length
+    for check, algorithm in algorithm_by_check.items():
+        checksums_before = checksums_by_operator.get(check.operator_index, CertifiedChecksums((), 0))
+        algorithms = tuple(sorted({*checksums_before.algorithms, algorithm}))
+        checksums_by_operator[check.operator_index] = CertifiedChecksums(
+            algorithms, checksums_before.bytes + check.pair.result.length
         )
     return checksums_by_operator
 
@@ -69,18 +71,18 @@ def _earlier_algorithm(
     """Return the algorithm of the checksum by which a file was proven before; None if it was not."""
     if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
         return None
-    (uri, pin), (copy, version) = base.versions[pair.source.file], result.versions[pair.result.file]
+    (uri, pin), (copy_uri, copy_pin) = base.versions[pair.source.file], result.versions[pair.result.file]
     assert pin is not None
-    return copies.algorithm_of(Span(uri, pair.source.start, pair.source.length, pin), copy, version)
+    return copies.algorithm_of(Span(uri, pair.source.start, pair.source.length, pin), copy_uri, copy_pin)
 
 
 def files_of_base(operator_index: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
     """Yield a check of every SST file of the base against the file of that name in the result."""
     new_databases = {database.key_groups: database for database in after.databases}
     for database in before.databases:
-        extents = {file.name: file.extent for file in new_databases[database.key_groups].files}
+        extents_by_name = {file.name: file.extent for file in new_databases[database.key_groups].files}
         for table in database.tables:
-            pair = FilePair(database.subtask, table.file.name, table.extent, extents[table.file.name])
+            pair = FilePair(database.subtask, table.file.name, table.extent, extents_by_name[table.file.name])
             yield FileCheck(operator_index, after.label, pair)
 
 
@@ -94,14 +96,14 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
         )
     base_manifest, result_manifest = before.source.manifest, after.source.manifest
     base_files, result_files = base_manifest.files, result_manifest.files
-    families = [
+    states_by_side = [
         {file.name: family.name for family in manifest.column_families for file in family.files}
         for manifest in (base_manifest, result_manifest)
     ]
     if differing_names := sorted(
         name
         for name, file in base_files.items()
-        if result_files.get(name) != file or families[0][name] != families[1][name]
+        if result_files.get(name) != file or states_by_side[0][name] != states_by_side[1][name]
     ):
         raise IntegrityError(
             "a file of the base is missing or different in the result",

@@ -64,19 +64,19 @@ from rescale.storage.rereads import changed_sides, misread_error
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError
 
-_LOOK_UP_INTERVAL = 64
+_CHANGES_PER_LOOK_UP = 64
 """Interval at which changes are also looked up in the later checkpoint, through RocksDB; 1 means every change."""
 
 
-def continued_operators(plan: Plan) -> tuple[int, ...]:
+def continued_operator_indices(plan: Plan) -> tuple[int, ...]:
     """Return the indexes of the operators that continue an earlier result."""
     return tuple(operator_index for operator_index, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
-    plan: Plan, later: Snapshot, result: Snapshot, operators: Sequence[int], tasks: Tasks
+    plan: Plan, later: Snapshot, result: Snapshot, operator_indices: Sequence[int], tasks: Tasks
 ) -> dict[int, ProvenChanges]:
-    """Prove the operators with the indexes `operators` by their changes; return the proofs by index.
+    """Prove the operators with the indexes `operator_indices` by their changes; return the proofs by index.
 
     Raises `IntegrityError` if a proof fails, and `RequestError` if the base is no longer the result that the plan
     names.
@@ -91,7 +91,7 @@ def prove_changes(
             found=f"the result of plan {base.result.plan[:8]}",
             advice="plan again",
         )
-    return ChangeProof(plan, with_tables(later), result, base, operators).prove(tasks)
+    return ChangeProof(plan, with_tables(later), result, base, operator_indices).prove(tasks)
 
 
 class ChangeCheck(NamedTuple):
@@ -100,7 +100,7 @@ class ChangeCheck(NamedTuple):
     A key's group is checked with `max_parallelism`; the digests use the group under `new_max_parallelism`.
     """
 
-    operator: int
+    operator_index: int
     label: str
     in_result: bool
     key_hash: str | None
@@ -110,12 +110,12 @@ class ChangeCheck(NamedTuple):
 
 
 class ChangeTally(NamedTuple):
-    """Digests of changes, by state, and the number of `deletions` among them."""
+    """Digests of changes, by state, and the number of deletions among them."""
 
-    operator: int
+    operator_index: int
     in_result: bool
-    digests: dict[str, StateDigest]
-    deletions: int
+    digests_by_state: dict[str, StateDigest]
+    deletion_count: int
     size: int
 
 
@@ -134,46 +134,48 @@ class ChangeComparer:
         header = require_header(check.place.header)
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
-        digester, deletions = RecordDigester([False] * len(header.states)), 0  # values are compared byte by byte
-        files, check_every = (self.result, 1) if check.in_result else (self.source, _LOOK_UP_INTERVAL)
+        digester, deletion_count = RecordDigester([False] * len(header.states)), 0  # values are compared byte by byte
+        files, check_every = (self.result, 1) if check.in_result else (self.source, _CHANGES_PER_LOOK_UP)
         for changes in ChangeReader(check.max_parallelism, files, check.place, check_every):
             digester.add(changes, key_groups.assign(changes)[0])
-            deletions += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
+            deletion_count += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
         named_digests = zip(header.names, digester.digests(), strict=True)
-        digests = {name: digest for name, digest in named_digests if digest.records}
-        return ChangeTally(check.operator, check.in_result, digests, deletions, check.place.size)
+        digests_by_state = {name: digest for name, digest in named_digests if digest.records}
+        return ChangeTally(check.operator_index, check.in_result, digests_by_state, deletion_count, check.place.size)
 
 
 @dataclass(frozen=True)
 class ChangeProof:
     """Proof that operators of `result` hold what `base` held, with the changes from the base's source to `later`.
 
-    `operators` are indexes into `later.operators` and `result.operators`.
+    `operator_indices` are indexes into `later.operators` and `result.operators`.
     """
 
     plan: Plan
     later: Snapshot
     result: Snapshot
     base: Base
-    operators: Sequence[int]
+    operator_indices: Sequence[int]
 
     def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
         """Return the proofs by index of the operator. Raises `IntegrityError` for the first difference."""
         result = result_with_tables(self.result)
-        files = (
+        joined_files = (
             _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
             _JoinedFiles(self.result, self.base.snapshot, is_pinned=False),
         )
         change_checks: list[ChangeCheck] = []
         copy_checks: list[FileCheck] = []
-        for operator_index in self.operators:
+        for operator_index in self.operator_indices:
             change_checks += self._change_checks(
-                operator_index, self.base.source, self.later, files[0], in_result=False
+                operator_index, self.base.source, self.later, joined_files[0], in_result=False
             )
-            change_checks += self._change_checks(operator_index, self.base.snapshot, result, files[1], in_result=True)
+            change_checks += self._change_checks(
+                operator_index, self.base.snapshot, result, joined_files[1], in_result=True
+            )
             base_operator = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
             copy_checks += files_of_base(operator_index, base_operator, result.operators[operator_index])
-        comparer = ChangeComparer(files[0].contents, files[1].contents)
+        comparer = ChangeComparer(joined_files[0].contents, joined_files[1].contents)
 
         def tallies_of(checks: Sequence[ChangeCheck], phase: str) -> list[ChangeTally]:
             sized_checks = [(check.place.size, check) for check in checks]
@@ -182,24 +184,24 @@ class ChangeProof:
 
         tallies = tallies_of(change_checks, "compare changes")
         known_copies = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
-        checksums = compare_files_of_base(
+        checksums_by_operator = compare_files_of_base(
             self.base.snapshot.contents, self.result.contents, copy_checks, tasks, known_copies
         )
-        proofs = {}
-        for operator_index in self.operators:
-            own_tallies = [tally for tally in tallies if tally.operator == operator_index]
-            base_file_count = sum(check.operator == operator_index for check in copy_checks)
+        proofs_by_operator = {}
+        for operator_index in self.operator_indices:
+            own_tallies = [tally for tally in tallies if tally.operator_index == operator_index]
+            base_file_count = sum(check.operator_index == operator_index for check in copy_checks)
             try:
-                proofs[operator_index] = self._prove_operator(
-                    operator_index, own_tallies, base_file_count, checksums.get(operator_index)
+                proofs_by_operator[operator_index] = self._prove_operator(
+                    operator_index, own_tallies, base_file_count, checksums_by_operator.get(operator_index)
                 )
             except IntegrityError as error:
-                own_changes = [check for check in change_checks if check.operator == operator_index]
+                own_changes = [check for check in change_checks if check.operator_index == operator_index]
                 tallies_read_again = tallies_of(own_changes, "read again")
                 if unstable_sides := changed_sides(tallies_by_side(own_tallies), tallies_by_side(tallies_read_again)):
                     raise misread_error(unstable_sides, error) from None
                 raise
-        return proofs
+        return proofs_by_operator
 
     def _change_checks(
         self, operator_index: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
@@ -256,15 +258,15 @@ class ChangeProof:
         self,
         operator_index: int,
         tallies: Sequence[ChangeTally],
-        files_of_base: int,
+        base_file_count: int,
         checksums: CertifiedChecksums | None,
     ) -> ProvenChanges:
         operator = self.later.operators[operator_index]
         digests = _equal_digests(tallies, operator.label)
         change_count = sum(digest.records for digest in digests.values())
-        deletion_count = sum(tally.deletions for tally in tallies if tally.in_result)
+        deletion_count = sum(tally.deletion_count for tally in tallies if tally.in_result)
         changes = CertifiedChanges(
-            written=change_count - deletion_count, deleted=deletion_count, files_of_base=files_of_base
+            written=change_count - deletion_count, deleted=deletion_count, files_of_base=base_file_count
         )
         states = {name: CertifiedState(d.records, f"{d.digest:032x}") for name, d in sorted(digests.items())}
         key_hash = self.plan.key_hashes.get(operator.operator_id)
@@ -277,21 +279,23 @@ def _equal_digests(tallies: Sequence[ChangeTally], label: str) -> dict[str, Stat
 
     Raises `IntegrityError` if they differ between the source side and the result side.
     """
-    source, result = (
-        sum_digests(tally.digests for tally in tallies if tally.in_result is in_result) for in_result in (False, True)
+    source_digests, result_digests = (
+        sum_digests(tally.digests_by_state for tally in tallies if tally.in_result is in_result)
+        for in_result in (False, True)
     )
-    for state in sorted(source.keys() | result.keys()):
-        in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
-        if in_source != in_result:
+    for state in sorted(source_digests.keys() | result_digests.keys()):
+        source_digest = source_digests.get(state, StateDigest())
+        result_digest = result_digests.get(state, StateDigest())
+        if source_digest != result_digest:
             raise IntegrityError(
                 "the changes since the base differ between the result and the source",
                 operator=label,
                 state=state,
-                expected=f"{in_source.records} changed keys with digest {in_source.digest:032x}",
-                found=f"{in_result.records} changed keys with digest {in_result.digest:032x}",
+                expected=f"{source_digest.records} changed keys with digest {source_digest.digest:032x}",
+                found=f"{result_digest.records} changed keys with digest {result_digest.digest:032x}",
                 advice=RERUN_ADVICE,
             )
-    return source
+    return source_digests
 
 
 class ProvenChanges(NamedTuple):
@@ -344,7 +348,7 @@ class _JoinedFiles:
 
 
 def _change_side(
-    database: Database, indexes: Sequence[int] | None, own_names: frozenset[str]
+    database: Database, file_indexes: Sequence[int] | None, own_names: frozenset[str]
 ) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
-    return ChangeSide(place if indexes is None else place.renumbered(indexes), tuple(sorted(own_names)))
+    return ChangeSide(place if file_indexes is None else place.renumbered(file_indexes), tuple(sorted(own_names)))

@@ -59,41 +59,53 @@ def list_checks(
     """
     checks: list[Check] = []
     small_files: list[FileCheck] = []
-    for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
-        directories = proven_by_files[i].values()
-        checks += (FileCheck(i, old.label, pair) for directory in directories for pair in directory.copies)
-        small_files += (FileCheck(i, old.label, pair) for directory in directories for pair in directory.small_files)
-        keyed = (replace(old, databases=()), replace(new, databases=())) if i in proven_by_changes else (old, new)
-        checks += _keyed_checks(i, *keyed, key_hashes.get(old.operator_id), proven_by_files[i])
+    for operator_index, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
+        directories = proven_by_files[operator_index].values()
+        checks += (FileCheck(operator_index, old.label, pair) for directory in directories for pair in directory.copies)
+        small_files += (
+            FileCheck(operator_index, old.label, pair) for directory in directories for pair in directory.small_files
+        )
+        keyed = (
+            (replace(old, databases=()), replace(new, databases=()))
+            if operator_index in proven_by_changes
+            else (old, new)
+        )
+        checks += _keyed_checks(
+            operator_index, *keyed, key_hashes.get(old.operator_id), proven_by_files[operator_index]
+        )
         for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
-                checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
+                checks += _element_checks(operator_index, old.label, operator.elements_in(slot), slot, in_result)
     return Checks([(_bytes_read(check), check) for check in checks], small_files)
 
 
 def _keyed_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, proven_by_files: Mapping[int, DirectoryFiles]
+    operator_index: int,
+    old: Operator,
+    new: Operator,
+    key_hash: str | None,
+    proven_by_files: Mapping[int, DirectoryFiles],
 ) -> Iterator[Check]:
     """Yield the checks of an operator's keyed state, without the directories in `proven_by_files`."""
     if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
-            yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+            yield from _group_checks(operator_index, old, pair_key_groups(old, new, slot), slot)
         if not proven_by_files:
-            yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
+            yield from (FileCheck(operator_index, old.label, pair) for pair in pair_database_files(old, new))
     elif proven_by_files:
-        yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+        yield from _group_checks(operator_index, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
         yield from _unproven_checks(
-            i, old, new, key_hash, [d for d in new.databases if d.subtask not in proven_by_files]
+            operator_index, old, new, key_hash, [d for d in new.databases if d.subtask not in proven_by_files]
         )
     elif moves_raw_groups(old, new):
-        yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
-        yield from _record_checks(i, replace(old, raw_keyed=()), replace(new, raw_keyed=()), key_hash)
+        yield from _group_checks(operator_index, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+        yield from _record_checks(operator_index, replace(old, raw_keyed=()), replace(new, raw_keyed=()), key_hash)
     else:
         if old.max_parallelism == new.max_parallelism:
             raw_pairs = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
-            yield from _group_checks(i, old, raw_pairs, Slot.RAW_KEYED)
-        yield from _record_checks(i, old, new, key_hash)
+            yield from _group_checks(operator_index, old, raw_pairs, Slot.RAW_KEYED)
+        yield from _record_checks(operator_index, old, new, key_hash)
 
 
 def _without_timers(operator: Operator) -> Operator:
@@ -101,45 +113,49 @@ def _without_timers(operator: Operator) -> Operator:
     return replace(operator, raw_keyed=operator.raw_keyed_without_timers)
 
 
-def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
-    def follows(last: GroupPair, pair: GroupPair) -> bool:
-        if last.source is None or pair.source is None or last.id_map is not None or pair.id_map is not None:
+def _group_checks(
+    operator_index: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot
+) -> Iterator[GroupCheck]:
+    def follows(previous: GroupPair, pair: GroupPair) -> bool:
+        if previous.source is None or pair.source is None or previous.id_map is not None or pair.id_map is not None:
             return False
-        return is_adjacent(last.source, pair.source) and is_adjacent(last.result, pair.result)
+        return is_adjacent(previous.source, pair.source) and is_adjacent(previous.result, pair.result)
 
     for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
-        yield GroupCheck(i, operator.label, slot, tuple(run))
+        yield GroupCheck(operator_index, operator.label, slot, tuple(run))
 
 
 def _element_checks(
-    i: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
+    operator_index: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
 ) -> Iterator[ElementCheck]:
     for stream in streams:
         for state in stream.states:
             for run in extent_runs(state.elements):
-                yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
+                yield ElementCheck(
+                    operator_index, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run)
+                )
 
 
-def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
+def _record_checks(operator_index: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     for in_result, operator in ((False, old), (True, new)):
         for holder in operator.record_holders:
-            yield from _holder_checks(i, old, new, key_hash, holder, in_result=in_result)
+            yield from _holder_checks(operator_index, old, new, key_hash, holder, in_result=in_result)
     for holder in old.duplicate_timers:
-        for check in _holder_checks(i, old, new, key_hash, holder, in_result=False):
+        for check in _holder_checks(operator_index, old, new, key_hash, holder, in_result=False):
             yield check._replace(are_duplicates=True)
 
 
 def _unproven_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, unproven_directories: Sequence[Database]
+    operator_index: int, old: Operator, new: Operator, key_hash: str | None, unproven_directories: Sequence[Database]
 ) -> Iterator[RecordCheck]:
     """Yield the checks of the records in `unproven_directories`, and of the same key groups in the source."""
     for database in unproven_directories:
-        yield from _holder_checks(i, old, new, key_hash, database, in_result=True)
+        yield from _holder_checks(operator_index, old, new, key_hash, database, in_result=True)
     index = KeyGroupIndex(sorted(unproven_directories, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
         for key_groups in _shared_key_groups(old_holder, index.overlapping(old_holder.key_groups)):
             yield from _holder_checks(
-                i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False
+                operator_index, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False
             )
 
 
@@ -158,11 +174,17 @@ def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) ->
 
 
 def _holder_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedStateHolder, *, in_result: bool
+    operator_index: int,
+    old: Operator,
+    new: Operator,
+    key_hash: str | None,
+    holder: KeyedStateHolder,
+    *,
+    in_result: bool,
 ) -> Iterator[RecordCheck]:
     operator = new if in_result else old
     for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
-        yield RecordCheck(i, old.label, in_result, key_hash, new.max_parallelism, source)
+        yield RecordCheck(operator_index, old.label, in_result, key_hash, new.max_parallelism, source)
 
 
 def _is_bytewise(check: Check) -> bool:
@@ -174,7 +196,7 @@ def _is_bytewise(check: Check) -> bool:
 
 def _bytes_read(check: Check) -> int:
     if isinstance(check, RecordCheck):
-        return check.records.size
+        return check.record_source.size
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
     if isinstance(check, FileCheck):

@@ -26,7 +26,7 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 class GroupCheck(NamedTuple):
     """Check of key groups of one operator whose bytes lie end to end, in the source and in the result."""
 
-    operator: int
+    operator_index: int
     label: str
     slot: Slot
     pairs: tuple[GroupPair, ...]
@@ -35,7 +35,7 @@ class GroupCheck(NamedTuple):
 class FileCheck(NamedTuple):
     """Check of a file of a RocksDB directory."""
 
-    operator: int
+    operator_index: int
     label: str
     pair: FilePair
 
@@ -43,7 +43,7 @@ class FileCheck(NamedTuple):
 class ElementCheck(NamedTuple):
     """Check of elements of one state that lie end to end in one stream, of the source or the result."""
 
-    operator: int
+    operator_index: int
     label: str
     slot: Slot
     in_result: bool
@@ -57,10 +57,10 @@ class Tally(NamedTuple):
     """Outcome of a check: the number of key groups or elements, their bytes, and the sum of their digests.
 
     `in_result` is True if they are in the result, and False if they are in the source. For an SST file,
-    `blocks_checked` is True if the checksums of its blocks are right, and False if its format is unknown.
+    `are_blocks_checked` is True if the checksums of its blocks are right, and False if its format is unknown.
     """
 
-    operator: int
+    operator_index: int
     slot: Slot
     in_result: bool
     subtask: int
@@ -68,8 +68,8 @@ class Tally(NamedTuple):
     mode: DistributionMode | None
     item_count: int
     size: int
-    digest: int
-    blocks_checked: bool | None = None
+    digest_sum: int
+    are_blocks_checked: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -94,36 +94,45 @@ class Comparer:
     def _compare_groups(self, check: GroupCheck) -> Tally:
         digest_sum = 0
         for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
-            in_source, in_result = digests
-            if in_source != in_result:
+            source_digest, result_digest = digests
+            if source_digest != result_digest:
                 difference = IntegrityError(
                     f"key group {pair.key_group} differs between the result and the source",
                     path=self.result.uri(pair.result),
                     offset=pair.result.start,
-                    expected=f"digest {in_source:032x}",
-                    found=f"digest {in_result:032x}",
+                    expected=f"digest {source_digest:032x}",
+                    found=f"digest {result_digest:032x}",
                     advice=f"{RERUN_ADVICE}; if it happens again, report it with both snapshots",
                 )
                 _raise_difference(difference, digests, next(self._group_digests((pair,))))
-            digest_sum += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
+            digest_sum += digest([result_digest.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
-        return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, digest_sum % MODULUS)
+        return Tally(check.operator_index, check.slot, True, 0, "", None, len(check.pairs), size, digest_sum % MODULUS)
 
     def _compare_file(self, check: FileCheck) -> Tally:
         block_checksums = self._block_checksums(check.pair)
-        in_source, in_result = digests = self._file_digests(check.pair, block_checksums)
-        if in_source != in_result:
+        source_digest, result_digest = digests = self._file_digests(check.pair, block_checksums)
+        if source_digest != result_digest:
             difference = IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory differs between the result and the source",
                 path=self.result.uri(check.pair.result),
-                expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {in_source:032x}",
-                found=f"digest {in_result:032x}",
+                expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {source_digest:032x}",
+                found=f"digest {result_digest:032x}",
                 advice=RERUN_ADVICE,
             )
             _raise_difference(difference, digests, self._file_digests(check.pair))
-        blocks_checked = block_checksums is not None if check.pair.is_table else None
+        are_blocks_checked = block_checksums is not None if check.pair.is_table else None
         return Tally(
-            check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, blocks_checked
+            check.operator_index,
+            Slot.KEYED,
+            True,
+            0,
+            "",
+            None,
+            0,
+            check.pair.result.length,
+            result_digest,
+            are_blocks_checked,
         )
 
     def _file_digests(self, pair: FilePair, block_checksums: BlockChecksums | None = None) -> tuple[int, int]:
@@ -153,12 +162,12 @@ class Comparer:
             result = self._result_chunks(first_pair.result, is_compressed=first_pair.compressed)
             yield digest_pair(translated_key_group(source, first_pair.id_map), result)
         else:
-            sources = [pair.source for pair in pairs if pair.source is not None]
-            results = [pair.result for pair in pairs]
+            source_extents = [pair.source for pair in pairs if pair.source is not None]
+            result_extents = [pair.result for pair in pairs]
             yield from map(
                 digest_pair,
-                runs(self.source.chunks(span(sources)), [extent.length for extent in sources]),
-                runs(self._result_chunks(span(results)), [extent.length for extent in results]),
+                runs(self.source.chunks(span(source_extents)), [extent.length for extent in source_extents]),
+                runs(self._result_chunks(span(result_extents)), [extent.length for extent in result_extents]),
             )
 
     def _digest_elements(self, check: ElementCheck) -> Tally:
@@ -166,7 +175,7 @@ class Comparer:
         chunks = self._result_chunks(whole_span) if check.in_result else self.source.chunks(whole_span)
         digest_sum = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
         return Tally(
-            check.operator,
+            check.operator_index,
             check.slot,
             check.in_result,
             check.subtask,

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.headers import (
-    ElementHeaders,
-    KeyedHeaders,
+    ElementHeaderComparer,
+    KeyedHeaderComparer,
     check_equal,
     distinct_by_header,
     header_errors,
@@ -113,7 +113,10 @@ def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
 
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """Check that the metadata is the certified one: the shape of every operator, then the bytes of `_metadata`."""
-    certified_shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
+    certified_shapes = {
+        operator.operator_id: Shape(operator.parallelism, operator.max_parallelism)
+        for operator in certificate.operators
+    }
     for operator, expected, actual in _differing_shapes(result, certified_shapes):
         raise IntegrityError(
             "an operator does not have the certified shape",
@@ -173,43 +176,43 @@ def check_directory(result: Snapshot, existing_uris: Sequence[str]) -> None:
 
 def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]:
     """Pair every key group of the operator with its extent in the source, in the order of the result's streams."""
-    sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
-    results = new.keyed if slot is Slot.KEYED else new.raw_keyed
-    owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
+    source_streams = old.keyed if slot is Slot.KEYED else old.raw_keyed
+    result_streams = new.keyed if slot is Slot.KEYED else new.raw_keyed
+    source_by_key_group = {g: (s, extent) for s in source_streams for g, extent in s.present_groups}
     pairs: dict[int, GroupPair] = {}
-    index, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
-    for stream in results:
+    index, header_comparer = KeyGroupIndex(source_streams), KeyedHeaderComparer(old.label)
+    for stream in result_streams:
         _check_key_groups(stream, new, old.label)
         id_maps = (
-            headers.compare(distinct_by_header(index.overlapping(stream.key_groups)), stream)
+            header_comparer.compare(distinct_by_header(index.overlapping(stream.key_groups)), stream)
             if slot is Slot.KEYED
             else {}
         )
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
-            owner, source = owners.get(key_group, (None, None))
+            owner, source = source_by_key_group.get(key_group, (None, None))
             if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
                 filler = _filler_block(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
             is_compressed = stream.parsed is not None and stream.parsed.compressed
             pairs[key_group] = GroupPair(key_group, source, extent, id_maps.get(owner.header), is_compressed)
-    lost_groups = owners.keys() - pairs.keys()
+    lost_groups = source_by_key_group.keys() - pairs.keys()
     if lost_groups:
         raise IntegrityError(
             f"key group {min(lost_groups)} is not in the result",
             operator=old.label,
-            expected=f"{len(owners)} key groups with state",
+            expected=f"{len(source_by_key_group)} key groups with state",
             found=f"{len(lost_groups)} missing",
         )
     return list(pairs.values())
 
 
-def _check_key_groups(part: KeyedStateHolder, new: Operator, label: str, subject: str = "key groups") -> None:
+def _check_key_groups(holder: KeyedStateHolder, new: Operator, label: str, subject: str = "key groups") -> None:
     """Check that a part of the result's keyed state has the key groups of its subtask."""
-    expected_key_groups = new.key_groups_of(part.subtask)
-    check_equal(f"{subject} of subtask {part.subtask}", expected_key_groups, part.key_groups, label)
+    expected_key_groups = new.key_groups_of(holder.subtask)
+    check_equal(f"{subject} of subtask {holder.subtask}", expected_key_groups, holder.key_groups, label)
 
 
 def is_compared_by_record(old: Operator, new: Operator) -> bool:
@@ -248,8 +251,8 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
     old_holders, new_holders = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_keyed else old.heap_timers
-    left_out = old.dropped_states | (old.duplicate_states if new.raw_keyed else frozenset())
-    index, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out)
+    left_out_states = old.dropped_states | (old.duplicate_states if new.raw_keyed else frozenset())
+    index, header_comparer = KeyGroupIndex(old_holders), KeyedHeaderComparer(old.label, timers, left_out_states)
     subtasks = list(range(new.parallelism)) if old_holders or timers else []
     keeps_key_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and keeps_key_groups:
@@ -263,7 +266,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         _check_key_groups(stream, new, old.label)
         expected_framing = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", expected_framing, stream.framing, old.label)
-        headers.compare(
+        header_comparer.compare(
             distinct_by_header(index.overlapping(stream.key_groups))
             if new.databases and keeps_key_groups
             else all_old_holders,
@@ -315,19 +318,23 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """Check states, modes and headers of operator state; digests prove the elements themselves."""
-    sources, results = old.elements_in(slot), new.elements_in(slot)
-    check_equal(f"{slot} states", _states_and_modes(sources), _states_and_modes(results), old.label)
+    source_streams, result_streams = old.elements_in(slot), new.elements_in(slot)
+    check_equal(f"{slot} states", _states_and_modes(source_streams), _states_and_modes(result_streams), old.label)
     keeps_parallelism = old.parallelism == new.parallelism
-    keeps_subtasks = keeps_parallelism or not sources
-    expected = [stream.subtask for stream in sources] if keeps_subtasks else list(range(new.parallelism))
-    check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
+    keeps_subtasks = keeps_parallelism or not source_streams
+    expected_subtasks = (
+        [stream.subtask for stream in source_streams] if keeps_subtasks else list(range(new.parallelism))
+    )
+    check_equal(
+        f"subtasks with {slot} state", expected_subtasks, [stream.subtask for stream in result_streams], old.label
+    )
     sources_by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
-    for source in sources:
+    for source in source_streams:
         sources_by_subtask[source.subtask].append(source)
-    headers, all_sources = ElementHeaders(old.label), distinct_by_header(sources)
-    for stream in results:
-        headers.compare(
-            distinct_by_header(sources_by_subtask[stream.subtask]) if keeps_parallelism else all_sources, stream
+    header_comparer, all_source_streams = ElementHeaderComparer(old.label), distinct_by_header(source_streams)
+    for stream in result_streams:
+        header_comparer.compare(
+            distinct_by_header(sources_by_subtask[stream.subtask]) if keeps_parallelism else all_source_streams, stream
         )
 
 

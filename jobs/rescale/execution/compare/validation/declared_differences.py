@@ -20,7 +20,7 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError
 from rescale.text.names import first_of
 
-_MOST_NAMED = 10
+_MOST_LABELS_SHOWN = 10
 
 
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
@@ -28,12 +28,12 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
 
     Raises `IntegrityError` if they differ in an operator that the surgery does not name.
     """
-    operators = {operator.operator_id: operator for operator in source.operators}
-    _check_in_source("renamed", {renaming.operator_id for renaming in surgery.renamed}, operators)
-    _check_dropped_operators(operators, surgery)
-    _check_dropped_states(operators, result, surgery)
-    _check_restarted(operators, surgery)
-    _check_old_rows(operators, surgery)
+    source_operators = {operator.operator_id: operator for operator in source.operators}
+    _check_in_source("renamed", {renaming.operator_id for renaming in surgery.renamed}, source_operators)
+    _check_dropped_operators(source_operators, surgery)
+    _check_dropped_states(source_operators, result, surgery)
+    _check_restarted(source_operators, surgery)
+    _check_old_rows(source_operators, surgery)
     _check_ids(source, result, surgery)
 
 
@@ -96,8 +96,8 @@ def _other_operators_error(
     ]
     return IntegrityError(
         "the result and the source differ in operators that were not declared as renamed or dropped",
-        expected=first_of(missing_labels, _MOST_NAMED) or "only the source's operators, in their order",
-        found=first_of(surplus_labels, _MOST_NAMED)
+        expected=first_of(missing_labels, _MOST_LABELS_SHOWN) or "only the source's operators, in their order",
+        found=first_of(surplus_labels, _MOST_LABELS_SHOWN)
         or ("none of these" if missing_labels else "the same operators in another order"),
         advice=Advice(
             "if operators were renamed or dropped, say which: ",
@@ -116,7 +116,7 @@ def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snap
     """Check that states declared as dropped are in the source and not in the result."""
     changed_ids = {dropped.operator_id for dropped in surgery.dropped_states}
     _check_in_source("having lost a state", changed_ids, source_operators)
-    operator_by_id = {operator.operator_id: operator for operator in result.operators}
+    result_operators = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
         source_states = lost_states(source_operators[dropped.operator_id], dropped.name)
         if (
@@ -129,7 +129,7 @@ def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snap
                 expected=dropped,
                 found=source_states,
             )
-        operator = operator_by_id.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
+        operator = result_operators.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
         if operator is not None and dropped.name in state_names(operator):
             raise IntegrityError(
                 "the result still has a state that was declared as dropped", operator=dropped.label, state=dropped.name

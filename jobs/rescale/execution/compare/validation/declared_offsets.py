@@ -13,7 +13,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import Surgery
 from rescale.text.errors import IntegrityError
 
-_MOST_SHOWN = 5
+_MOST_POSITIONS_SHOWN = 5
 
 
 class _SourcePositions(NamedTuple):
@@ -101,4 +101,4 @@ def _positions_after(old: _SourcePositions, change: KafkaChange) -> _SourcePosit
 
 def _position_text(positions: set[Position]) -> str:
     names = sorted(f"{position.partition} from {position.next}" for position in positions)
-    return ", ".join(names[:_MOST_SHOWN]) or "none"
+    return ", ".join(names[:_MOST_POSITIONS_SHOWN]) or "none"

@@ -104,10 +104,10 @@ class _DirectoryComparer:
 
     def _unchanged_directories(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
         """Yield an operator's directories, which all stay in their subtasks, with the same files."""
-        pairs: dict[int, list[FilePair]] = defaultdict(list)
+        pairs_by_subtask: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
-            pairs[pair.subtask].append(pair)
-        for subtask, file_pairs in pairs.items():
+            pairs_by_subtask[pair.subtask].append(pair)
+        for subtask, file_pairs in pairs_by_subtask.items():
             yield self._directory_files(subtask, file_pairs, deleted_range_count=0)
 
     def _match_directory(
@@ -133,9 +133,10 @@ class _DirectoryComparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matches.origins, deleted_ranges)
         check_assembled(sources, database, new.key_groups, max_parallelism)
-        source_extents, extents = [_extents_by_name(source) for source in old_databases], _extents_by_name(new)
+        extents_by_source = [_extents_by_name(source) for source in old_databases]
+        result_extents = _extents_by_name(new)
         pairs = [
-            FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
+            FilePair(new.subtask, name, extents_by_source[origin.source][origin.name], result_extents[name])
             for name, origin in matches.origins.items()
         ]
         pairs += _pair_options_files(old_databases, new)
@@ -191,15 +192,15 @@ def _match_files(
     Two files that are equal in these are matched in the order of level and age.
     """
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
-    for number, source in enumerate(sources):
+    for source_index, source in enumerate(sources):
         key_groups = key_range(source.key_groups, max_parallelism)
         for state, file in _files_by_state(source):
             if Overlap.OUTSIDE not in (covered_range.overlap(file), key_groups.overlap(file)):
-                candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
+                candidates[_size_and_keys(state, file)].append(Origin(source_index, file.name))
     origins: dict[str, Origin] = {}
     for state, file in _files_by_state(result):
-        if unmatched := candidates[_size_and_keys(state, file)]:
-            origins[file.name] = unmatched.pop(0)
+        if unmatched_origins := candidates[_size_and_keys(state, file)]:
+            origins[file.name] = unmatched_origins.pop(0)
     is_complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matches(origins, is_complete)
 

@@ -41,7 +41,7 @@ def distinct_by_header(streams: Iterable[H]) -> list[H]:
     return list(first_streams.values())
 
 
-class KeyedHeaders:
+class KeyedHeaderComparer:
     """Compares keyed headers of one operator. `timers` are raw keyed streams of the source that become keyed state.
 
     States in `left_out` are not in the result.
@@ -53,27 +53,27 @@ class KeyedHeaders:
         self._left_out = left_out
         self._id_maps_by_headers: dict[tuple[bytes, ...], IdMaps] = {}
 
-    def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> IdMaps:
+    def compare(self, old_holders: Sequence[KeyedStateHolder], new_holder: KeyedStateHolder) -> IdMaps:
         """Compare a header of the result with the merged header of `old_holders`; return the maps of state ids.
 
         Raises `IntegrityError` unless they are equal.
         """
-        headers = stream.header, *(old_holder.header for old_holder in old_holders)
+        headers = new_holder.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._id_maps_by_headers:
-            self._id_maps_by_headers[headers] = self._compared_id_maps(old_holders, stream)
+            self._id_maps_by_headers[headers] = self._compared_id_maps(old_holders, new_holder)
         return self._id_maps_by_headers[headers]
 
-    def _compared_id_maps(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> IdMaps:
+    def _compared_id_maps(self, old_holders: Sequence[KeyedStateHolder], new_holder: KeyedStateHolder) -> IdMaps:
         if (
             not self._timers
             and not self._left_out
-            and all(old_holder.header == stream.header for old_holder in old_holders)
+            and all(old_holder.header == new_holder.header for old_holder in old_holders)
         ):
             return {}
-        headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
-        if isinstance(stream, Database):  # RocksDB compresses its own files; Flink's header does not apply to them
+        headers = [holder.parsed for holder in (new_holder, *old_holders) if holder.parsed is not None]
+        if isinstance(new_holder, Database):  # RocksDB compresses its own files; Flink's header does not apply to them
             headers = [replace(header, compressed=False) for header in headers]
-        with header_errors(f"the header of subtask {stream.subtask} does not agree with the source's", self._label):
+        with header_errors(f"the header of subtask {new_holder.subtask} does not agree with the source's", self._label):
             if len(headers) <= len(old_holders):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             compressed = headers[0].compressed
@@ -81,41 +81,43 @@ class KeyedHeaders:
                 timer_header(timer_stream.services or (), is_compressed=compressed) for timer_stream in self._timers
             ]
             merged_headers = merge_keyed_headers([*headers, *timer_headers], self._left_out)
-        check_equal(f"header of subtask {stream.subtask}", merged_headers.header, stream.parsed, self._label)
+        check_equal(f"header of subtask {new_holder.subtask}", merged_headers.header, new_holder.parsed, self._label)
         # A RocksDB directory may also list states of source directories from which it has no key group.
-        if isinstance(stream, KeyedStream):
+        if isinstance(new_holder, KeyedStream):
             source_states = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
             _refuse_surplus(
-                self._label, f"the header of subtask {stream.subtask}", source_states, merged_headers.header.names
+                self._label, f"the header of subtask {new_holder.subtask}", source_states, merged_headers.header.names
             )
         id_maps = zip(old_holders, merged_headers.id_maps[1:], strict=False)
         return {old_holder.header: id_map for old_holder, id_map in id_maps if id_map != tuple(range(len(id_map)))}
 
 
-class ElementHeaders:
+class ElementHeaderComparer:
     """Compares headers of operator state of one operator."""
 
     def __init__(self, label: str) -> None:
         self._label = label
         self._equal_headers: set[tuple[bytes, ...]] = set()
 
-    def compare(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
+    def compare(self, old_streams: Sequence[ElementStream], new_stream: ElementStream) -> None:
         """Raise `IntegrityError` unless the stream's header is the merged header of its `old_streams`."""
-        headers = stream.header, *(old_stream.header for old_stream in old_streams)
+        headers = new_stream.header, *(old_stream.header for old_stream in old_streams)
         if headers not in self._equal_headers:
-            self._check(old_streams, stream)
+            self._check(old_streams, new_stream)
             self._equal_headers.add(headers)
 
-    def _check(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
-        if all(old_stream.header == stream.header for old_stream in old_streams):
+    def _check(self, old_streams: Sequence[ElementStream], new_stream: ElementStream) -> None:
+        if all(old_stream.header == new_stream.header for old_stream in old_streams):
             return
-        headers = [s.parsed for s in (stream, *old_streams) if s.parsed is not None]
-        subject = f"the operator-state header of subtask {stream.subtask}"
+        headers = [stream.parsed for stream in (new_stream, *old_streams) if stream.parsed is not None]
+        subject = f"the operator-state header of subtask {new_stream.subtask}"
         with header_errors(f"{subject} does not agree with the source's", self._label):
             if len(headers) <= len(old_streams):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged_header = merge_operator_state_headers(headers)
-        check_equal(f"operator-state header of subtask {stream.subtask}", merged_header, stream.parsed, self._label)
+        check_equal(
+            f"operator-state header of subtask {new_stream.subtask}", merged_header, new_stream.parsed, self._label
+        )
         source_states = {state.name for header in headers[1:] for state in header.states}
         _refuse_surplus(self._label, subject, source_states, [state.name for state in merged_header.states])
 
@@ -127,12 +129,12 @@ def check_equal(subject: str, expected: object, actual: object, label: str | Non
 
 
 @contextmanager
-def header_errors(what: str, label: str) -> Iterator[None]:
-    """Raise an error of the block as an `IntegrityError` that begins with `what` and names the operator."""
+def header_errors(claim: str, label: str) -> Iterator[None]:
+    """Raise an error of the block as an `IntegrityError` that begins with `claim` and names the operator."""
     try:
         yield
     except RescaleError as error:
-        raise IntegrityError(f"{what}: {error.what}", operator=label) from None
+        raise IntegrityError(f"{claim}: {error.what}", operator=label) from None
 
 
 def _refuse_surplus(label: str, subject: str, source_states: Collection[str], states: Sequence[str]) -> None:

@@ -19,10 +19,10 @@ from rescale.plan.new_streams import META_STREAM
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError
 
-_REWRITTEN_TABLE = r"\d+-\d+-\d+\.sst"
+_REWRITTEN_TABLE_PATTERN = r"\d+-\d+-\d+\.sst"
 """Pattern of a rewritten SST file's name (`rows_writer`): first key group, state and number."""
 
-_COPIED_FROM_BASE = "base-"
+_BASE_COPY_PREFIX = "base-"
 """Prefix of SST files that a continued result takes over from its base (`writers.rocksdb.continued`)."""
 
 
@@ -36,32 +36,35 @@ class _ExpectedName(NamedTuple):
 
 def check_inline_names(result: Snapshot) -> None:
     """Check that every inline stream has the name that a run gives it, and that no name occurs twice."""
-    digest = "[0-9a-f]{8}"
+    digest_pattern = "[0-9a-f]{8}"
     seen_names: set[str] = set()
     for operator in result.operators:
-        for inline in _inline_streams(operator.entry):
+        for expected_name in _inline_streams(operator.entry):
             suffix = ""
-            if inline.local_name is not None:
-                file_name = re.escape(inline.local_name)
+            if expected_name.local_name is not None:
+                file_name = re.escape(expected_name.local_name)
                 suffix = (
-                    f"-(?:(?:{_COPIED_FROM_BASE})?{file_name}|{_REWRITTEN_TABLE})"
-                    if (inline.local_name or "").endswith(".sst")
+                    f"-(?:(?:{_BASE_COPY_PREFIX})?{file_name}|{_REWRITTEN_TABLE_PATTERN})"
+                    if (expected_name.local_name or "").endswith(".sst")
                     else f"-{file_name}"
                 )
-            match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){suffix}", inline.stream.name)
-            if match is None or inline.stream.name in seen_names:
+            match = re.fullmatch(
+                f"{re.escape(expected_name.beginning)}-({digest_pattern}){suffix}", expected_name.stream.name
+            )
+            if match is None or expected_name.stream.name in seen_names:
                 raise IntegrityError(
                     "a stream in the metadata has the wrong name"
                     if match is None
                     else "two streams in the metadata have the same name",
                     path=result.metadata_uri,
                     operator=operator.label,
-                    expected=f"{inline.beginning}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
-                    found=inline.stream.name,
+                    expected=f"{expected_name.beginning}-<plan>"
+                    + (f"-{expected_name.local_name}" if expected_name.local_name else ""),
+                    found=expected_name.stream.name,
                     advice=RERUN_ADVICE,
                 )
-            digest = match[1]
-            seen_names.add(inline.stream.name)
+            digest_pattern = match[1]
+            seen_names.add(expected_name.stream.name)
 
 
 def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:

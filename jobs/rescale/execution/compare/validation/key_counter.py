@@ -7,13 +7,13 @@ import numpy as np
 from rescale.flink.arrays import Codes
 
 MOST_KEYS_COUNTED = 100_000
-_TABLE_SIZE = 1 << 18
+_TABLE_LENGTH = 1 << 18
 
 
 class KeyCounter:
     def __init__(self) -> None:
         self.count = 0
-        self._table = np.full(_TABLE_SIZE, -1, np.int64)
+        self._table = np.full(_TABLE_LENGTH, -1, np.int64)
 
     def add(self, codes: Codes) -> None:
         from rescale.execution.compare.validation import counting_loop

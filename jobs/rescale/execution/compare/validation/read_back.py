@@ -19,7 +19,7 @@ class OneSidedTally(Protocol):
     def in_result(self) -> bool: ...
 
 
-def read_side(read_records: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
+def read_side(read_records: Callable[[], R], label: str, *, in_result: bool, advice: str | None = None) -> R:
     """Call `read_records`, which reads records of an operator in source or result; call it again if it fails.
 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
@@ -28,16 +28,14 @@ def read_side(read_records: Callable[[], R], operator: str, *, in_result: bool, 
         return read_again_on_failure(read_records, RESULT if in_result else SOURCE)
     except RescaleError as error:
         if in_result and isinstance(error, SnapshotError):
-            raise unreadable_result_error(error, operator, advice) from None
-        raise error.located(operator=operator) from None
+            raise unreadable_result_error(error, label, advice) from None
+        raise error.located(operator=label) from None
 
 
-def unreadable_result_error(
-    error: RescaleError, operator: str | None = None, advice: str | None = None
-) -> IntegrityError:
+def unreadable_result_error(error: RescaleError, label: str | None = None, advice: str | None = None) -> IntegrityError:
     """Return the error for a part of the result that cannot be read; by default, it names the operator of `error`."""
     what = f"the result cannot be read back: {error.what}"
-    return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)
+    return error.recast(IntegrityError, what, operator=label or error.operator, advice=advice)
 
 
 def tallies_by_side(*tallies: Iterable[OneSidedTally]) -> list[list[str]]:

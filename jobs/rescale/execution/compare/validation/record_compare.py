@@ -33,31 +33,31 @@ class RecordCheck(NamedTuple):
     `are_duplicates` marks timers that are stored twice.
     """
 
-    operator: int
+    operator_index: int
     label: str
     in_result: bool
     key_hash: str | None
     new_max_parallelism: int
-    records: RecordSource
+    record_source: RecordSource
     are_duplicates: bool = False
 
 
 class RecordTally(NamedTuple):
     """Outcome of a check: the digests of records, by state name.
 
-    `are_timers` says whether the records are timers in raw keyed state. `left_out` counts the old rows of the source,
-    which are in no digest.
+    `are_timers` says whether the records are timers in raw keyed state. `left_out_by_state` counts the old rows of the
+    source, which are in no digest.
     """
 
-    operator: int
+    operator_index: int
     in_result: bool
-    states: dict[str, StateDigest]
+    digests_by_state: dict[str, StateDigest]
     key_group_count: int
     size: int
     distinct_keys_at_least: int
     are_timers: bool
     are_duplicates: bool
-    left_out: dict[str, LeftOut]
+    left_out_by_state: dict[str, LeftOut]
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class RecordComparer:
     result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
-        advice = ASK_FOR_CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None
+        advice = ASK_FOR_CANONICAL_RESULT if isinstance(check.record_source.place, DatabasePlace) else None
         return read_side(partial(self._tally, check), check.label, in_result=check.in_result, advice=advice)
 
     def _tally(self, check: RecordCheck) -> RecordTally:
-        source = check.records
+        source = check.record_source
         keys = None if check.key_hash is None else composite_keys(require_header(source.header), check.key_hash)
         key_groups = NewKeyGroups(keys, source.max_parallelism, check.new_max_parallelism)
         counter = KeyCounter()
@@ -84,15 +84,15 @@ class RecordComparer:
             return groups
 
         digests = digest_records(source, self.result if check.in_result else self.source, new_key_groups)
-        states = {name: digest for name, digest in digests.states.items() if digest.records}
+        digests_by_state = {name: digest for name, digest in digests.digests_by_state.items() if digest.records}
         return RecordTally(
-            operator=check.operator,
+            operator_index=check.operator_index,
             in_result=check.in_result,
-            states=states,
+            digests_by_state=digests_by_state,
             key_group_count=source.key_group_count,
             size=source.size,
             distinct_keys_at_least=counter.count,
             are_timers=isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
             are_duplicates=check.are_duplicates,
-            left_out=digests.left_out,
+            left_out_by_state=digests.left_out_by_state,
         )

@@ -23,31 +23,39 @@ def record_proof(
     """Check that both sides hold the same records, state by state, and the result in the right key groups."""
     if not tallies:
         return None
-    source = sum_digests(tally.states for tally in tallies if not tally.in_result and not tally.are_duplicates)
-    left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.dropped_states)}
-    result = sum_digests(tally.states for tally in tallies if tally.in_result)
-    _compare_duplicates(operator, source, sum_digests(tally.states for tally in tallies if tally.are_duplicates))
-    for state in sorted(source.keys() | result.keys()):
-        in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
-        if in_source != in_result:
-            are_records_equal = in_source[:2] == in_result[:2]
+    source_digests = sum_digests(
+        tally.digests_by_state for tally in tallies if not tally.in_result and not tally.are_duplicates
+    )
+    left_out_counts = {
+        name: source_digests.pop(name, StateDigest()).records for name in sorted(operator.dropped_states)
+    }
+    result_digests = sum_digests(tally.digests_by_state for tally in tallies if tally.in_result)
+    _compare_duplicates(
+        operator, source_digests, sum_digests(tally.digests_by_state for tally in tallies if tally.are_duplicates)
+    )
+    for state in sorted(source_digests.keys() | result_digests.keys()):
+        source_digest = source_digests.get(state, StateDigest())
+        result_digest = result_digests.get(state, StateDigest())
+        if source_digest != result_digest:
+            are_records_equal = source_digest[:2] == result_digest[:2]
             raise IntegrityError(
                 "records lie in the wrong key groups" if are_records_equal else "records were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
-                expected=f"{in_source.records} records with digest {in_source.digest:032x}",
-                found=f"{in_result.records} records with digest {in_result.digest:032x}",
+                expected=f"{source_digest.records} records with digest {source_digest.digest:032x}",
+                found=f"{result_digest.records} records with digest {result_digest.digest:032x}",
             )
     key_hash = key_hashes.get(operator.operator_id)
     return CertifiedRecords(
-        compared=sum(digest.records for digest in source.values()),
+        compared=sum(digest.records for digest in source_digests.values()),
         key_hash=key_hash,
         hash_is=hash_rule_status(key_hash),
         distinct_keys_at_least=_distinct_keys(tallies),
         states={
-            state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
+            state: CertifiedState(digest.records, f"{digest.digest:032x}")
+            for state, digest in sorted(source_digests.items())
         },
-        left_out=left_out,
+        left_out=left_out_counts,
         old_rows=_old_rows(operator, tallies),
     )
 
@@ -56,7 +64,7 @@ def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, C
     """Return the old rows of the source that were left out, by state."""
     left_out_by_state = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
     for tally in tallies:
-        for name, left_out in tally.left_out.items():
+        for name, left_out in tally.left_out_by_state.items():
             left_out_by_state[name] = left_out_by_state[name].plus(left_out)
     return {name: CertifiedOldRows(*counts) for name, counts in left_out_by_state.items()}
 

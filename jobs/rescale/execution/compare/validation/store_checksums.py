@@ -23,18 +23,18 @@ from rescale.storage.checksums import CRCS, Checksum, checksum_of_etag, common_c
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
-_LONGEST_HEADER = 1 << 20
+_LONGEST_HEADER_BYTES = 1 << 20
 
 
 class StoreChecksums(NamedTuple):
     """Result of a proof by checksums: tallies of the state that is proven, and the checks that remain.
 
-    `algorithms` has the names of the checksums, by index of the operator.
+    `algorithms_by_operator` has the names of the checksums, by index of the operator.
     """
 
     checks: Checks
     tallies: list[Tally]
-    algorithms: dict[int, set[str]]
+    algorithms_by_operator: dict[int, set[str]]
 
 
 def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
@@ -43,32 +43,32 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
         _SnapshotChecksums(source.contents, source.contents),
         _SnapshotChecksums(result.contents, result.contents.unpinned()),
     )
-    groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
-    files: list[FileCheck] = []
+    checks_by_slot: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
+    file_checks: list[FileCheck] = []
     for _, check in checks.units:
         if isinstance(check, GroupCheck):
-            groups[check.operator, check.slot].append(check)
+            checks_by_slot[check.operator_index, check.slot].append(check)
         elif isinstance(check, FileCheck):
-            files.append(check)
-    comparer.fetch(groups.values(), files)
+            file_checks.append(check)
+    comparer.fetch(checks_by_slot.values(), file_checks)
     proven_checks: set[Check] = set()
     tallies: list[Tally] = []
-    algorithms: dict[int, set[str]] = defaultdict(set)
-    for (operator, slot), group_checks in groups.items():
+    algorithms_by_operator: dict[int, set[str]] = defaultdict(set)
+    for (operator_index, slot), group_checks in checks_by_slot.items():
         if (checksum := comparer.checksum_of_groups(group_checks)) is not None:
             pairs = [pair for check in group_checks for pair in check.pairs]
             size = sum(pair.result.length for pair in pairs)
-            tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
-            algorithms[operator].add(checksum.algorithm)
+            tallies.append(Tally(operator_index, slot, True, 0, "", None, len(pairs), size, checksum.value))
+            algorithms_by_operator[operator_index].add(checksum.algorithm)
             proven_checks.update(group_checks)
-    for check in files:
+    for check in file_checks:
         if (checksum := comparer.checksum_of_file(check)) is not None:
             size = check.pair.result.length
-            tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
-            algorithms[check.operator].add(checksum.algorithm)
+            tallies.append(Tally(check.operator_index, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
+            algorithms_by_operator[check.operator_index].add(checksum.algorithm)
             proven_checks.add(check)
     remaining_units = [(weight, check) for weight, check in checks.units if check not in proven_checks]
-    return StoreChecksums(replace(checks, units=remaining_units), tallies, algorithms)
+    return StoreChecksums(replace(checks, units=remaining_units), tallies, algorithms_by_operator)
 
 
 def matching_checksums(
@@ -78,13 +78,13 @@ def matching_checksums(
 
     Most ETags contain a checksum; the store is asked only for the checksums of other files.
     """
-    etag_checksums = {
+    checksum_by_check = {
         check: checksum for check in checks if (checksum := _common_etag_checksum(source, result, check)) is not None
     }
     comparer = _ChecksumComparer(_SnapshotChecksums(source, source), _SnapshotChecksums(result, result))
-    checks_without_etag = [check for check in checks if check not in etag_checksums]
+    checks_without_etag = [check for check in checks if check not in checksum_by_check]
     comparer.fetch((), checks_without_etag)
-    return etag_checksums | {
+    return checksum_by_check | {
         check: checksum for check in checks_without_etag if (checksum := comparer.checksum_of_file(check)) is not None
     }
 
@@ -116,15 +116,15 @@ class _SnapshotChecksums:
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
         """Yield checksums of the bytes of all extents end to end; none unless these are whole files without headers."""
         runs = list(_adjacent_runs(extents))
-        if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
+        if any(end != self._size(file_index) or start > _LONGEST_HEADER_BYTES for file_index, start, end in runs):
             return
         for crc in CRCS.values():
-            if all(crc.name in self.checksums.get(file, ()) for file, _, _ in runs):
+            if all(crc.name in self.checksums.get(file_index, ()) for file_index, _, _ in runs):
                 total_crc = 0
-                for file, start, end in runs:
-                    header = crc.compute(self._header_files.read(Extent(file, 0, start)))
+                for file_index, start, end in runs:
+                    header = crc.compute(self._header_files.read(Extent(file_index, 0, start)))
                     total_crc = crc.combine(
-                        total_crc, crc.of_suffix(self.checksums[file][crc.name], header, end - start), end - start
+                        total_crc, crc.of_suffix(self.checksums[file_index][crc.name], header, end - start), end - start
                     )
                 yield Checksum(crc.name, total_crc)
 
@@ -142,9 +142,9 @@ class _ChecksumComparer:
         self._source = source
         self._result = result
 
-    def fetch(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
-        pairs = [pair for group_checks in groups for check in group_checks for pair in check.pairs]
-        file_pairs = [check.pair for check in files]
+    def fetch(self, checks_of_slots: Iterable[Sequence[GroupCheck]], file_checks: Sequence[FileCheck]) -> None:
+        pairs = [pair for group_checks in checks_of_slots for check in group_checks for pair in check.pairs]
+        file_pairs = [check.pair for check in file_checks]
         self._source.fetch(
             [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in file_pairs]
         )
@@ -153,11 +153,11 @@ class _ChecksumComparer:
     def checksum_of_groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
         """Return the checksum of the key groups; None if source or result has none, or if theirs differ."""
         pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
-        sources = [pair.source for pair in pairs if pair.source is not None and pair.id_map is None]
-        results = [pair.result for pair in pairs]
-        if [extent.length for extent in sources] != [extent.length for extent in results]:
+        source_extents = [pair.source for pair in pairs if pair.source is not None and pair.id_map is None]
+        result_extents = [pair.result for pair in pairs]
+        if [extent.length for extent in source_extents] != [extent.length for extent in result_extents]:
             return None
-        return common_checksum(self._source.combined(sources), self._result.combined(results))
+        return common_checksum(self._source.combined(source_extents), self._result.combined(result_extents))
 
     def checksum_of_file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
@@ -172,12 +172,12 @@ class _ChecksumComparer:
 def _adjacent_runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
     """Yield (file, start, end) of runs of extents that lie end to end."""
     run: tuple[int, int, int] | None = None
-    for file, start, length in extents:
-        if run is not None and run[::2] == (file, start):
-            run = file, run[1], start + length
+    for file_index, start, length in extents:
+        if run is not None and run[::2] == (file_index, start):
+            run = file_index, run[1], start + length
             continue
         if run is not None:
             yield run
-        run = file, start, start + length
+        run = file_index, start, start + length
     if run is not None:
         yield run

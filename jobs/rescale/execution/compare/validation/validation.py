@@ -109,39 +109,47 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     """Compare the state; return a proof for each operator. Raises `IntegrityError` for the first difference."""
     source, result, checks = pair.source, pair.result, pair.checks
     progress = Progress("validate", sum(weight for weight, _ in checks.units), ByteAction.READ_ON_BOTH_SIDES)
-    tallies: dict[int, list[Tally]] = defaultdict(list)
-    record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
+    tallies_by_operator: dict[int, list[Tally]] = defaultdict(list)
+    record_tallies_by_operator: dict[int, list[RecordTally]] = defaultdict(list)
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
-    unpinned = result.contents.unpinned()
-    comparers = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
+    result_files = result.contents.unpinned()
+    comparers = _Comparers(Comparer(source.contents, result_files), RecordComparer(source.contents, result_files))
     # S3's client is written in Python, so its reads run in parallel only in processes.
     is_local = not is_s3(source.directory) and not is_s3(result.directory)
     task_tallies = tasks.run(comparers, checks.units, progress, threads_suffice=is_local and checks.threads_suffice)
     proven_tallies = pair.proven_by_checksums.tallies if pair.proven_by_checksums is not None else []
     for tally in (*proven_tallies, *side_by_side(comparers, checks.small_files), *task_tallies):
         if isinstance(tally, RecordTally):
-            record_tallies[tally.operator].append(tally)
+            record_tallies_by_operator[tally.operator_index].append(tally)
         else:
-            tallies[tally.operator].append(tally)
+            tallies_by_operator[tally.operator_index].append(tally)
     proofs = []
-    for i, (old, new) in enumerate(pair.operators):
+    for operator_index, (old, new) in enumerate(pair.operators):
         try:
-            proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.proven_by_files[i])
-            proofs.append(replace(proof, checksums=_checksum_proof(pair.proven_by_checksums, i)))
+            proof = _operator_proof(
+                old,
+                new,
+                tallies_by_operator[operator_index],
+                record_tallies_by_operator[operator_index],
+                pair.key_hashes,
+                pair.proven_by_files[operator_index],
+            )
+            proofs.append(replace(proof, checksums=_checksum_proof(pair.proven_by_checksums, operator_index)))
         except IntegrityError as error:
             one_sided_checks = [  # the sums of both sides are compared at the end
                 (weight, check)
                 for weight, check in checks.units
-                if isinstance(check, ElementCheck | RecordCheck) and check.operator == i
+                if isinstance(check, ElementCheck | RecordCheck) and check.operator_index == operator_index
             ]
             tallies_read_again = tasks.run(
                 comparers,
                 one_sided_checks,
                 Progress("read again", sum(weight for weight, _ in one_sided_checks), ByteAction.READ_ON_BOTH_SIDES),
             )
-            element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
+            element_tallies = [tally for tally in tallies_by_operator[operator_index] if tally.mode is not None]
             if unstable_sides := changed_sides(
-                tallies_by_side(element_tallies, record_tallies[i]), tallies_by_side(tallies_read_again)
+                tallies_by_side(element_tallies, record_tallies_by_operator[operator_index]),
+                tallies_by_side(tallies_read_again),
             ):
                 raise misread_error(unstable_sides, error) from None
             raise
@@ -169,14 +177,16 @@ def _operator_proof(
 ) -> CertifiedOperator:
     records = record_proof(old, record_tallies, key_hashes)
     result_record_tallies = [tally for tally in record_tallies if tally.in_result]
-    digests = [tally.digest for tally in tallies if tally.in_result]
-    digests += [digest.digest_with_groups for tally in result_record_tallies for digest in tally.states.values()]
+    digests = [tally.digest_sum for tally in tallies if tally.in_result]
+    digests += [
+        digest.digest_with_groups for tally in result_record_tallies for digest in tally.digests_by_state.values()
+    ]
     for slot in OPERATOR_SLOTS:
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
     result_tallies = [tally for tally in tallies if tally.in_result]
     element_tallies = [tally for tally in result_tallies if tally.mode is not None]
-    copies = sum(tally.mode is DistributionMode.BROADCAST for tally in element_tallies)
+    copy_count = sum(tally.mode is DistributionMode.BROADCAST for tally in element_tallies)
     return CertifiedOperator(
         operator_id=old.operator_id,
         label=old.label,
@@ -184,8 +194,8 @@ def _operator_proof(
         max_parallelism=new.max_parallelism,
         key_groups=sum(tally.item_count for tally in result_tallies if tally.mode is None)
         + sum(t.key_group_count for t in result_record_tallies),
-        elements=sum(tally.item_count for tally in element_tallies) - copies,
-        broadcast_copies=copies,
+        elements=sum(tally.item_count for tally in element_tallies) - copy_count,
+        broadcast_copies=copy_count,
         bytes=sum(tally.size for tally in result_tallies) + sum(tally.size for tally in result_record_tallies),
         digest=f"{sum(digests) % MODULUS:032x}",
         records=records,
@@ -195,15 +205,15 @@ def _operator_proof(
 
 
 def _table_proof(tallies: Iterable[Tally]) -> CertifiedTables | None:
-    block_checks = [tally.blocks_checked for tally in tallies if tally.blocks_checked is not None]
+    block_checks = [tally.are_blocks_checked for tally in tallies if tally.are_blocks_checked is not None]
     return CertifiedTables(block_checks.count(True), block_checks.count(False)) if block_checks else None
 
 
-def _checksum_proof(store_checksums: StoreChecksums | None, operator: int) -> CertifiedChecksums | None:
-    algorithms = store_checksums.algorithms.get(operator) if store_checksums is not None else None
+def _checksum_proof(store_checksums: StoreChecksums | None, operator_index: int) -> CertifiedChecksums | None:
+    algorithms = store_checksums.algorithms_by_operator.get(operator_index) if store_checksums is not None else None
     if store_checksums is None or not algorithms:
         return None
-    size = sum(tally.size for tally in store_checksums.tallies if tally.operator == operator)
+    size = sum(tally.size for tally in store_checksums.tallies if tally.operator_index == operator_index)
     return CertifiedChecksums(tuple(sorted(algorithms)), size)
 
 
@@ -225,32 +235,32 @@ def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
             element_count, digest_sum = bags[tally.state][tally.in_result]
             bags[tally.state][tally.in_result] = (
                 element_count + tally.item_count,
-                (digest_sum + tally.digest) % MODULUS,
+                (digest_sum + tally.digest_sum) % MODULUS,
             )
-    for state, (in_source, in_result) in bags.items():
-        if in_source != in_result:
+    for state, (source_bag, result_bag) in bags.items():
+        if source_bag != result_bag:
             raise IntegrityError(
                 "elements of operator state were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
-                expected=f"{in_source[0]} elements with digest {in_source[1]:032x}",
-                found=f"{in_result[0]} elements with digest {in_result[1]:032x}",
+                expected=f"{source_bag[0]} elements with digest {source_bag[1]:032x}",
+                found=f"{result_bag[0]} elements with digest {result_bag[1]:032x}",
             )
 
 
 def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Iterable[Tally]) -> None:
     """Check that every subtask that must have a copy of a BROADCAST state has one of the source's copies."""
-    copies: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    copy_digests: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
     for tally in tallies:
         if tally.mode is DistributionMode.BROADCAST:
-            copies[tally.state, tally.in_result][tally.subtask] = tally.digest
+            copy_digests[tally.state, tally.in_result][tally.subtask] = tally.digest_sum
     subtasks_by_state = defaultdict(set)
     for state, subtask in broadcast_states(old.elements_in(slot)):
         subtasks_by_state[state].add(subtask)
     keeps_parallelism = old.parallelism == new.parallelism
     for state, subtasks in subtasks_by_state.items():
         expected_subtasks = subtasks if keeps_parallelism else set(range(new.parallelism))
-        source_copy_digests, result_copy_digests = copies[state, False], copies[state, True]
+        source_copy_digests, result_copy_digests = copy_digests[state, False], copy_digests[state, True]
         if result_copy_digests.keys() != expected_subtasks:
             raise IntegrityError(
                 "a broadcast state is missing in a subtask",
@@ -259,9 +269,9 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
                 expected=f"a copy in {len(expected_subtasks)} subtasks",
                 found=f"copies in {len(result_copy_digests)}",
             )
-        source_copies = set(source_copy_digests.values())
-        for subtask, copy in result_copy_digests.items():
-            if copy not in source_copies:
+        known_digests = set(source_copy_digests.values())
+        for subtask, copy_digest in result_copy_digests.items():
+            if copy_digest not in known_digests:
                 raise IntegrityError(
                     "a copy of a broadcast state differs from all copies in the source",
                     operator=old.label,

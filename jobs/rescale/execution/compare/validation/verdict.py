@@ -69,7 +69,7 @@ _LIMIT_OF_CHECKSUMS = (
     "2^-32, and can be forged on purpose (a validation with the proof `records` reads all state)"
 )
 
-_PROVEN = (
+_PROVEN_OF_STATE = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, in the subtask that Flink will restore it to"
 )
@@ -118,7 +118,7 @@ _PROVEN_OF_CHECKSUMS = (
     "have the same checksum as the source's bytes, computed by the store itself"
 )
 _EXCEPTION_CLAUSE = "except for the declared differences, "
-_PROVEN_OF_THE_REST = f"for all other state, {_PROVEN}"
+_PROVEN_OF_THE_REST = f"for all other state, {_PROVEN_OF_STATE}"
 
 
 def certificate_of(
@@ -178,7 +178,7 @@ def _proven_sentences(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> 
     becomes_source = any(change.becomes_source for change in surgery.kafka)
     return [
         *without_records,
-        _PROVEN_OF_THE_REST if without_records else _PROVEN,
+        _PROVEN_OF_THE_REST if without_records else _PROVEN_OF_STATE,
         *_true_sentences((_PROVEN_OF_RECORDS, any(proof.records for proof in proofs))),
         *_true_sentences((_PROVEN_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
         *_true_sentences((_PROVEN_OF_THE_RENAMED, surgery.renamed), (_PROVEN_OF_THE_DROPPED, surgery.dropped)),
@@ -213,12 +213,14 @@ def _limit_sentences(
         bool(old.databases) and not is_compared_by_record(old, new)
         for old, new in zip(source.operators, result.operators, strict=True)
     ]
-    some_made_anew = any(proof.directories and not stays for proof, stays in zip(proofs, directories_stay, strict=True))
+    has_rewritten_directories = any(
+        proof.directories and not stays for proof, stays in zip(proofs, directories_stay, strict=True)
+    )
     has_unread_files = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
     has_local_files = any(pin.mtime_ns is not None for _, pin in source.files)
     return _true_sentences(
         (_LIMIT_OF_CHANGES, any(proof.changes for proof in proofs)),
-        (_LIMIT_OF_FILES, some_made_anew),
+        (_LIMIT_OF_FILES, has_rewritten_directories),
         (_LIMIT_OF_UNCHANGED, any(directories_stay)),
         (_LIMIT_OF_UNCHECKED_TABLES, any(proof.tables and proof.tables.unchecked for proof in proofs)),
         (_LIMIT_OF_FILES_NOT_READ, has_unread_files),
