@@ -86,7 +86,9 @@ class SimulatedTasks:
         self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
         self.sent["work"] = len(SharedFunction.pack(work).packed)
         return [
-            self.count_received(UnitResult(u.operator, u.stream, u.first_part, self.receipts(u.part_count)))
+            self.count_received(
+                UnitResult(u.operator_index, u.stream_index, u.first_part_number, self.receipts(u.part_count))
+            )
             for _, u in units
         ]
 
@@ -114,12 +116,16 @@ class SimulatedShuffle:
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
         self.tasks.sent["reduce task"] = len(SharedFunction.pack(work).packed)
-        return [self._written(load) for partition in sizes for load in pickle.loads(work.work_items[partition])]
+        return [
+            self._written(load)
+            for partition in sizes
+            for load in pickle.loads(work.packed_work_by_partition[partition])
+        ]
 
     def _written(self, work: PartsWork) -> WrittenParts:
         parts = number_of_parts(work.size - work.staged_bytes, work.part_size)
         parts_written = WrittenParts(
-            work.range.operator, work.stream, work.range.first, work.part, self.tasks.receipts(parts)
+            work.range.operator_index, work.stream_index, work.range.first, work.part_number, self.tasks.receipts(parts)
         )
         written: WrittenParts = self.tasks.count_received(parts_written)
         return written

@@ -150,7 +150,7 @@ def test_flink_continues_from_state_that_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     """The state does not fit into memory: its records are sorted in runs, which are merged window by window."""
-    monkeypatch.setattr(windows, "CELL_MEMORY", 3 * window)
+    monkeypatch.setattr(windows, "CELL_BYTES", 3 * window)
     monkeypatch.setattr(windows, "WINDOW_BYTES", window)
     merged = Mock(wraps=key_order._merge_runs)
     monkeypatch.setattr(key_order, "_merge_runs", merged)

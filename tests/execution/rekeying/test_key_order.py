@@ -91,10 +91,10 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
             (prefix(moving.key_group, GROUPS) + moving.record.key, moving.record.value)
         )
     with (
-        patch.object(windows, "CELL_MEMORY", memory),
+        patch.object(windows, "CELL_BYTES", memory),
         patch.object(windows, "WINDOW_BYTES", window),
-        patch.object(block_rows, "ROW_SIZE", 60),
-        patch.object(block_buffer, "MEMORY", buffered),
+        patch.object(block_rows, "ROW_BYTES", 60),
+        patch.object(block_buffer, "MOST_BYTES_IN_MEMORY", buffered),
         BlockBuffer() as buffer,
     ):
         blocks = collect_blocks(data.draw(st.permutations(rows_of(batches))), buffer)
@@ -110,7 +110,7 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
     batches = [[RekeyedRecord(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
-        patch.object(windows, "CELL_MEMORY", 1),
+        patch.object(windows, "CELL_BYTES", 1),
         patch.object(windows, "WINDOW_BYTES", window),
         BlockBuffer() as buffer,
     ):

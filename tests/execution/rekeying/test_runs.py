@@ -31,10 +31,10 @@ SETTINGS = {
     "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.blocks.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.blocks.records.RECORDS_AT_ONCE",
-    "BATCHES": "rescale.execution.rekeying.map_task.BATCHES",
-    "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
+    "BATCH_COUNT": "rescale.execution.rekeying.map_task.BATCH_COUNT",
+    "ROW_BYTES": "rescale.execution.rekeying.block_rows.ROW_BYTES",
     "PIECE_BYTES": "rescale.execution.writers.canonical.block_framing.PIECE_BYTES",
-    "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
+    "MOST_BYTES_IN_MEMORY": "rescale.execution.rekeying.block_buffer.MOST_BYTES_IN_MEMORY",
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
 WORK = sorted(SETTINGS.keys() - {"INLINE_LIMIT"})
@@ -96,7 +96,7 @@ def drawn_settings(draw: st.DrawFn, scale: int) -> dict[str, int]:
     few = {
         "RECORDS_AT_ONCE": st.integers(1, 1000),
         "BUFFER_SIZE": st.integers(scale // 1000, scale),
-        "BATCHES": st.integers(1, 10),
+        "BATCH_COUNT": st.integers(1, 10),
     }
     chosen = draw(st.sets(st.sampled_from(WORK), min_size=1))
     return {setting: draw(few.get(setting, st.integers(scale // 500, scale))) for setting in chosen}
@@ -144,8 +144,8 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     "values",
     [
         {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
-        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "PIECE_BYTES": 25_000},
-        {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
+        {"BUFFER_SIZE": 9_000, "BATCH_COUNT": 1, "ROW_BYTES": 30_000, "PIECE_BYTES": 25_000},
+        {"MOST_BYTES_IN_MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCH_COUNT": 1},
     ],
 )
 @pytest.mark.parametrize("cores", [slow(1), 5])

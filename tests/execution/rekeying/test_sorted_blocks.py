@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rescale.execution.rekeying import block_buffer, block_rows
 from rescale.execution.rekeying.block_buffer import BlockBuffer
-from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
+from rescale.execution.rekeying.block_rows import INDEX_FIELDS, BlockSorter, read_row, write_rows
 from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, collect_blocks
 from rescale.execution.writers.canonical import block_framing
 from rescale.execution.writers.canonical.block_framing import blocks_by_key_group, framed
@@ -56,9 +56,9 @@ def shuffled_records(draw: st.DrawFn) -> ShuffledRecords:
 @contextmanager
 def small(row: int, window: int, memory: int) -> Iterator[None]:
     with (
-        patch.object(block_rows, "ROW_SIZE", row),
+        patch.object(block_rows, "ROW_BYTES", row),
         patch.object(block_framing, "PIECE_BYTES", window),
-        patch.object(block_buffer, "MEMORY", memory),
+        patch.object(block_buffer, "MOST_BYTES_IN_MEMORY", memory),
     ):
         yield
 
@@ -96,13 +96,13 @@ def test_batches_are_sorted_into_blocks(work: ShuffledRecords) -> None:
     for batch in (batch for unit in work.units for batch in unit):
         index, data = sorted_blocks(sorter, batch)
         expected = by_cell(batch, work.states)
-        assert index.dtype == INDEX
+        assert index.dtype == INDEX_FIELDS
         assert index["cell"].tolist() == list(expected)
         contents = {cell: block(cell_records, work.max_parallelism) for cell, cell_records in expected.items()}
         assert index["size"].tolist() == list(map(len, contents.values()))
         assert bytes(data) == b"".join(contents.values())
         last_offsets = [len(block(cell_records[:-1], work.max_parallelism)) for cell_records in expected.values()]
-        assert index["last"].tolist() == last_offsets
+        assert index["last_offset"].tolist() == last_offsets
 
 
 @given(shuffled_records(), st.integers(1, 60))
@@ -113,13 +113,13 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: ShuffledRecords, size
     blocks: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
     for number, data in rows:
         row = read_row(data)
-        assert row.operator == OPERATOR
+        assert row.operator_index == OPERATOR
         assert len(row.blocks) == 1 or len(row.data) <= size
         assert len(row.data) == row.blocks["size"].sum()
         at = 0
         for cell, length, _ in row.blocks.tolist():
             assert ranges[number][0] <= cell // work.states <= ranges[number][1]
-            blocks.setdefault((row.unit, row.batch), []).append((cell, bytes(row.data[at : at + length])))
+            blocks.setdefault((row.unit_index, row.batch_index), []).append((cell, bytes(row.data[at : at + length])))
             at += length
     for number, unit in enumerate(work.units):
         for i, batch in enumerate(unit):
@@ -193,7 +193,7 @@ def test_blocks_that_do_not_fit_into_memory_go_to_a_scratch_file(
     memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces = [bytes([i]) * (i % 7) for i in range(50)]
-    monkeypatch.setattr(block_buffer, "MEMORY", memory)
+    monkeypatch.setattr(block_buffer, "MOST_BYTES_IN_MEMORY", memory)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
     with BlockBuffer() as buffer:
         places = [buffer.append(memoryview(piece)) for piece in pieces]
@@ -210,7 +210,7 @@ def test_blocks_that_do_not_fit_into_memory_go_to_a_scratch_file(
 
 
 def test_truncated_scratch_file_raises_store_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_buffer, "MEMORY", 10)
+    monkeypatch.setattr(block_buffer, "MOST_BYTES_IN_MEMORY", 10)
     with BlockBuffer() as buffer:
         places = np.array([buffer.append(memoryview(bytes(20))) for _ in range(2)])
         assert buffer._scratch is not None
@@ -222,7 +222,7 @@ def test_truncated_scratch_file_raises_store_error(monkeypatch: pytest.MonkeyPat
 
 
 def test_missing_scratch_directory_raises_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_buffer, "MEMORY", 10)
+    monkeypatch.setattr(block_buffer, "MOST_BYTES_IN_MEMORY", 10)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
     with BlockBuffer() as buffer, pytest.raises(StoreError, match="the scratch directory cannot be used"):
         buffer.append(memoryview(bytes(11)))

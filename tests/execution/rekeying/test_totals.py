@@ -28,7 +28,7 @@ def sent_sizes(operator: int, records: list[RekeyedRecord]) -> bytes:
     return pack_sent_sizes(SentSizes(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 
-add = partial(sum_sent_sizes, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
+add = partial(sum_sent_sizes, shape_by_operator=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 4]), st.lists(moving, max_size=9)), max_size=6))

@@ -69,7 +69,7 @@ def test_write_ranges_cover_every_stream_within_their_limits(
     ranges = ranges_of(plan, cores)
     of_streams: dict[tuple[int, int], list[WriteRange]] = {}
     for write_range in ranges:
-        of_streams.setdefault((write_range.operator, write_range.subtask), []).append(write_range)
+        of_streams.setdefault((write_range.operator_index, write_range.subtask), []).append(write_range)
     assert list(of_streams) == [(i, j) for i in rekeyed(plan) for j in range(plan.operators[i].new_parallelism)]
     for (i, subtask), mine in of_streams.items():
         of = plan.operators[i]
@@ -99,7 +99,9 @@ def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
 
 def expected(plan: Plan, write_range: WriteRange) -> list[int]:
     """Return the bytes of the key groups of a range that have any."""
-    sizes = plan.operators[write_range.operator].expected_key_group_bytes[write_range.first : write_range.last + 1]
+    sizes = plan.operators[write_range.operator_index].expected_key_group_bytes[
+        write_range.first : write_range.last + 1
+    ]
     return [size for size in sizes if size]
 
 
@@ -118,14 +120,14 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
     monkeypatch.setattr(units_module, "UNIT_SIZE", size)
     plan = planned(name, 3, 64)
     units = split_into_read_units(rekeyed(plan))
-    assert [unit.number for unit in units] == list(range(len(units)))
+    assert [unit.unit_index for unit in units] == list(range(len(units)))
     read = []
     for unit in units:
         assert isinstance(unit.source.place, StreamPlace)
         lengths = [group[1] for group in unit.source.place.groups if group is not None]
         assert unit.size == sum(lengths) > 0
         assert unit.size <= size or len(lengths) == 1
-        read += placed(unit.operator, unit.source)
+        read += placed(unit.operator_index, unit.source)
     sources = [(i, source) for i, rekeying in rekeyed(plan).items() for source in rekeying.sources]
     expected = [place for i, source in sources for place in placed(i, source)]
     assert read == expected, "key groups are read in another order than that of the result"

@@ -50,7 +50,7 @@ def test_units_of_a_few_files_at_once_are_written_in_turn(tmp_path: Path, monkey
     monkeypatch.setattr("rescale.execution.writers.planned_streams._FILES_AT_ONCE", 2)
     worked = noted_units(monkeypatch)
     execute_without_spark(plan_rescale(str(source), str(target), ["3"]))
-    in_turn = [unit.stream for unit in worked]
+    in_turn = [unit.stream_index for unit in worked]
     both = in_turn.index(2)
     assert in_turn[:16] == [0, 1] * 8
     assert set(in_turn[both:]) == {2}

@@ -95,7 +95,7 @@ def test_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: 
     assert any("-rawkeyed-" in file for file in first)
     remove(plan)
     monkeypatch.setattr(windows, "WINDOW_BYTES", 100)
-    monkeypatch.setattr(block_buffer, "MEMORY", 500)
+    monkeypatch.setattr(block_buffer, "MOST_BYTES_IN_MEMORY", 500)
     monkeypatch.setattr("rescale.execution.rekeying.read_units.UNIT_SIZE", 2000)
     execute_without_spark(plan, cores=64, order=Random(7))
     assert files_of(plan) == first

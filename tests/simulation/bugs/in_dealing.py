@@ -121,8 +121,8 @@ def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return changed
 
 
-def _without_a_task(parts: Any, shapes: Any) -> Any:
-    return sum_sent_sizes(list(parts)[1:], shapes)
+def _without_a_task(rows: Any, shape_by_operator: Any) -> Any:
+    return sum_sent_sizes(list(rows)[1:], shape_by_operator)
 
 
 def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:

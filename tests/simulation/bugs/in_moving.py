@@ -65,7 +65,10 @@ def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: 
 
 def _in_order_of_completion(plan: Any, place: Any, results: Any, upload_id: str) -> Any:
     """Number the parts in the order of their completion."""
-    again = [result._replace(first_part=i) if result.first_part else result for i, result in enumerate(results, 1)]
+    again = [
+        result._replace(first_part_number=i) if result.first_part_number else result
+        for i, result in enumerate(results, 1)
+    ]
     return _complete(plan, place, again, upload_id)
 
 

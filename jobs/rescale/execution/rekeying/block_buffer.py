@@ -11,15 +11,15 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.scratch import scratch_errors, unnamed_file
 from rescale.text.errors import StoreError
 
-MEMORY = 128 * 1024 * 1024
+MOST_BYTES_IN_MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes and returns them by their position; more than `MEMORY` bytes go to a file."""
+    """Stores bytes and returns them by their position; more than `MOST_BYTES_IN_MEMORY` bytes go to a file."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._memory = np.empty(MEMORY, np.uint8)
+        self._memory = np.empty(MOST_BYTES_IN_MEMORY, np.uint8)
         self._scratch: IO[bytes] | None = None
 
     def __enter__(self) -> BlockBuffer:

@@ -1,9 +1,10 @@
 """Packs blocks into the rows of bytes that the shuffle sends, each with an index of the blocks in it.
 
-    Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last:u32 }*  blocks
+    Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last_offset:u32 }*  blocks
 
-A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is the offset in
-a block of its last record. Blocks of one cell are sorted by unit and batch, so records keep the source's order.
+A cell is a key group of the result and a state in it: key group × number of states + state id. `last_offset` is the
+offset in a block of its last record. Blocks of one cell are sorted by unit and batch, so records keep the order of the
+source.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import Records
 
 _ROW_HEAD = struct.Struct("<4I")
-ROW_SIZE = 256 * 1024
+ROW_BYTES = 256 * 1024
 """Target size of a row in bytes, neither too small nor too large for Spark; a larger row holds a single block."""
 
-INDEX = np.dtype([("cell", "<u4"), ("size", "<u4"), ("last", "<u4")])
-Index = npt.NDArray[np.void]
+INDEX_FIELDS = np.dtype([("cell", "<u4"), ("size", "<u4"), ("last_offset", "<u4")])
+BlockIndex = npt.NDArray[np.void]
 
 
 class BlockSorter:
@@ -38,7 +39,7 @@ class BlockSorter:
         self._last_offsets = np.empty(self.number_of_cells, np.int64)
         self._out = np.empty(0, np.uint8)
 
-    def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
+    def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[BlockIndex, memoryview]:
         """Sort a batch into blocks by key group, then state; return their index and their bytes end to end.
 
         `states` and `groups` have the new state id and the new key group of each record.
@@ -63,14 +64,14 @@ class BlockSorter:
         )
         sizes = np.diff(self._cell_ends, prepend=0)
         filled_cells = np.flatnonzero(sizes)
-        index = np.empty(len(filled_cells), INDEX)
+        index = np.empty(len(filled_cells), INDEX_FIELDS)
         index["cell"], index["size"] = filled_cells, sizes[filled_cells]
-        index["last"] = self._last_offsets[filled_cells] - (self._cell_ends[filled_cells] - sizes[filled_cells])
+        index["last_offset"] = self._last_offsets[filled_cells] - (self._cell_ends[filled_cells] - sizes[filled_cells])
         return index, self._out[:size].data
 
 
 def write_rows(
-    operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
+    operator_index: int, unit_index: int, batch_index: int, index: BlockIndex, blocks: memoryview, borders: Longs
 ) -> Iterator[tuple[int, bytes]]:
     """Pack blocks into rows; yield (section, row).
 
@@ -78,27 +79,30 @@ def write_rows(
     one section only.
     """
     ends = np.cumsum(index["size"], dtype=np.int64)
-    sections = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
-    first = 0
-    while first < len(index):
-        begin = int(ends[first]) - int(index["size"][first])
-        section_end = int(np.searchsorted(sections, sections[first], side="right"))
-        end = min(section_end, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
-        head = _ROW_HEAD.pack(operator, unit, batch, end - first)
-        yield int(sections[first]), b"".join((head, index[first:end].tobytes(), blocks[begin : int(ends[end - 1])]))
-        first = end
+    section_of_block = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
+    first_block = 0
+    while first_block < len(index):
+        begin_offset = int(ends[first_block]) - int(index["size"][first_block])
+        section_end = int(np.searchsorted(section_of_block, section_of_block[first_block], side="right"))
+        end_block = min(
+            section_end, max(first_block + 1, int(np.searchsorted(ends, begin_offset + ROW_BYTES, side="right")))
+        )
+        head = _ROW_HEAD.pack(operator_index, unit_index, batch_index, end_block - first_block)
+        row = b"".join((head, index[first_block:end_block].tobytes(), blocks[begin_offset : int(ends[end_block - 1])]))
+        yield int(section_of_block[first_block]), row
+        first_block = end_block
 
 
 class BlockRow(NamedTuple):
-    operator: int
-    unit: int
-    batch: int
-    blocks: Index
+    operator_index: int
+    unit_index: int
+    batch_index: int
+    blocks: BlockIndex
     data: memoryview
 
 
 def read_row(data: bytes) -> BlockRow:
     """Read a row that `write_rows` made."""
-    operator, unit, batch, count = _ROW_HEAD.unpack_from(data)
-    index = np.frombuffer(data, INDEX, count, _ROW_HEAD.size)
-    return BlockRow(operator, unit, batch, index, memoryview(data)[_ROW_HEAD.size + index.nbytes :])
+    operator_index, unit_index, batch_index, block_count = _ROW_HEAD.unpack_from(data)
+    index = np.frombuffer(data, INDEX_FIELDS, block_count, _ROW_HEAD.size)
+    return BlockRow(operator_index, unit_index, batch_index, index, memoryview(data)[_ROW_HEAD.size + index.nbytes :])

@@ -21,10 +21,10 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     first_block_indices, sizes = windows.cells(blocks)
     ends = np.append(first_block_indices[1:], len(blocks))
     parts, next_block = [], 0
-    for large_cell in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
+    for large_cell in np.flatnonzero(sizes > windows.CELL_BYTES).tolist():
         begin, end = int(first_block_indices[large_cell]), int(ends[large_cell])
         cell = blocks.part(begin, end)
-        runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
+        runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_BYTES)]
         parts += [blocks.part(next_block, begin), _merge_runs(_concatenate(cell, runs))]
         next_block = end
     return _concatenate(blocks, [*parts, blocks.part(next_block, len(blocks))])
@@ -41,15 +41,17 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
     sort_keys(data, places.key_starts, places.key_ends, borders, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, places.key_starts, places.ends, order, out)
-    last = len(out) - int(places.ends[order[-1]] - places.key_starts[order[-1]]) - 4
+    last_offset = len(out) - int(places.ends[order[-1]] - places.key_starts[order[-1]]) - 4
     sizes, last_offsets, positions = (
-        np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data))
+        np.array([number], np.int64) for number in (len(out), last_offset, blocks.buffer.append(out.data))
     )
     return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, positions, blocks.buffer)
 
 
 def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
-    merged_windows = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
+    merged_windows = [
+        (len(data), last_offset, cell.buffer.append(data.data)) for data, last_offset in _merged_windows(cell)
+    ]
     sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged_windows, strict=True))
     return SortedBlocks(
         cell.number_of_states, np.full(len(merged_windows), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
@@ -61,19 +63,19 @@ def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
     from rescale.execution.rekeying import key_order_loop as loop
 
     bytes_read = np.zeros(len(cell), np.int64)
-    room = max(windows.WINDOW_BYTES // len(cell), 1)
+    bytes_per_run = max(windows.WINDOW_BYTES // len(cell), 1)
     out = np.empty(windows.WINDOW_BYTES, np.uint8)
     while (bytes_read < cell.sizes).any():
-        sizes = np.minimum(cell.sizes - bytes_read, room)
-        data, at = cell.buffer.load(cell.positions + bytes_read, sizes)
-        begins, at = at, at.copy()
-        not_loaded = cell.sizes - bytes_read - sizes
-        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, not_loaded, out)
-        bytes_read += at - begins
+        sizes = np.minimum(cell.sizes - bytes_read, bytes_per_run)
+        data, positions = cell.buffer.load(cell.positions + bytes_read, sizes)
+        begins, positions = positions, positions.copy()
+        unloaded_sizes = cell.sizes - bytes_read - sizes
+        size, last_offset, run_to_load = loop.merge_runs(data, positions, begins + sizes, unloaded_sizes, out)
+        bytes_read += positions - begins
         if size:
-            yield out[:size], last
+            yield out[:size], last_offset
         elif run_to_load >= 0:
-            room *= 2
+            bytes_per_run *= 2
         else:
             out = np.empty(2 * len(out), np.uint8)
 

@@ -24,51 +24,51 @@ def _record_end(data: Bytes, at: Long, end: Long) -> Long:
     """Return the end of the record at `at`. If the record is not loaded completely, return an offset beyond `end`."""
     if end - at < LENGTH_SIZE:
         return at + LENGTH_SIZE
-    limit = at + LENGTH_SIZE + read_u32(data, at)
-    if end - limit < LENGTH_SIZE:
-        return limit + LENGTH_SIZE
-    return limit + LENGTH_SIZE + read_u32(data, limit)
+    key_end = at + LENGTH_SIZE + read_u32(data, at)
+    if end - key_end < LENGTH_SIZE:
+        return key_end + LENGTH_SIZE
+    return key_end + LENGTH_SIZE + read_u32(data, key_end)
 
 
 @compiled
-def merge_runs(data: Bytes, positions: Longs, ends: Longs, not_loaded: Longs, out: Bytes) -> tuple[Long, Long, int]:
+def merge_runs(data: Bytes, positions: Longs, ends: Longs, unloaded_sizes: Longs, out: Bytes) -> tuple[Long, Long, int]:
     """Merge sorted runs by key into `out`; of equal keys, the record of the first run comes first.
 
     The loaded part of run i is `data[positions[i]:ends[i]]`; `positions` advances over merged records, and
-    `not_loaded[i]` bytes of the run are not loaded yet. The merge stops at the end of all runs, or when the next record
-    is not loaded or does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
+    `unloaded_sizes[i]` bytes of the run are not loaded yet. The merge stops at the end of all runs, or when the next
+    record is not loaded or does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
     """
-    size = last_record = np.int64(0)
+    size = last_offset = np.int64(0)
     key_words = np.empty(len(positions), np.uint64)
     heap = np.empty(len(positions), np.int64)
-    count = 0
+    heap_size = 0
     for run in range(len(positions)):
-        if positions[run] == ends[run] and not_loaded[run] == 0:
+        if positions[run] == ends[run] and unloaded_sizes[run] == 0:
             continue
         if _record_end(data, positions[run], ends[run]) > ends[run]:
-            return size, last_record, run
+            return size, last_offset, run
         key_words[run] = _next_word(data, positions[run])
-        heap[count] = run
-        count += 1
-    for node in range(count // 2 - 1, -1, -1):
-        _sift_down(data, positions, key_words, heap, count, node)
-    while count:
+        heap[heap_size] = run
+        heap_size += 1
+    for node in range(heap_size // 2 - 1, -1, -1):
+        _sift_down(data, positions, key_words, heap, heap_size, node)
+    while heap_size:
         run = heap[0]
         end = _record_end(data, positions[run], ends[run])
         if size + end - positions[run] > len(out):
             break
-        last_record = size
+        last_offset = size
         size = copy_bytes(data, positions[run], end, out, size)
         positions[run] = end
-        if end == ends[run] and not_loaded[run] == 0:
-            count -= 1
-            heap[0] = heap[count]
+        if end == ends[run] and unloaded_sizes[run] == 0:
+            heap_size -= 1
+            heap[0] = heap[heap_size]
         elif _record_end(data, end, ends[run]) > ends[run]:
-            return size, last_record, run
+            return size, last_offset, run
         else:
             key_words[run] = _next_word(data, end)
-        _sift_down(data, positions, key_words, heap, count, 0)
-    return size, last_record, -1
+        _sift_down(data, positions, key_words, heap, heap_size, 0)
+    return size, last_offset, -1
 
 
 @compiled
@@ -78,23 +78,23 @@ def _next_word(data: Bytes, at: Long) -> np.uint64:
 
 
 @compiled
-def _sift_down(data: Bytes, positions: Longs, key_words: Words, heap: Longs, count: int, node: int) -> None:
+def _sift_down(data: Bytes, positions: Longs, key_words: Words, heap: Longs, heap_size: int, node: int) -> None:
     """Sift the run in `heap[node]` down until no run below it comes first."""
     run = heap[node]
-    while 2 * node + 1 < count:
+    while 2 * node + 1 < heap_size:
         child = 2 * node + 1
-        first = heap[child]
-        if child + 1 < count:
-            sibling = heap[child + 1]
-            if key_words[sibling] < key_words[first] or (
-                key_words[sibling] == key_words[first] and _precedes(data, positions, sibling, first)
+        child_run = heap[child]
+        if child + 1 < heap_size:
+            sibling_run = heap[child + 1]
+            if key_words[sibling_run] < key_words[child_run] or (
+                key_words[sibling_run] == key_words[child_run] and _precedes(data, positions, sibling_run, child_run)
             ):
-                child, first = child + 1, sibling
-        if key_words[run] < key_words[first] or (
-            key_words[run] == key_words[first] and _precedes(data, positions, run, first)
+                child, child_run = child + 1, sibling_run
+        if key_words[run] < key_words[child_run] or (
+            key_words[run] == key_words[child_run] and _precedes(data, positions, run, child_run)
         ):
             break
-        heap[node] = first
+        heap[node] = child_run
         node = child
     heap[node] = run
 

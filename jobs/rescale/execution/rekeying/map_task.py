@@ -20,7 +20,7 @@ from rescale.plan.rekeying import Rekeying
 from rescale.snapshot.read_counter import counting
 from rescale.text.errors import RescaleError
 
-BATCHES = 8
+BATCH_COUNT = 8
 """Number of batches that are read, sorted and sent at once."""
 
 
@@ -34,7 +34,7 @@ class MapTask:
     """
 
     plan: Plan
-    rekeyings: Mapping[int, Rekeying]
+    rekeying_by_operator: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
     totals_partition: int
     reads_whole_entries: bool
@@ -42,13 +42,13 @@ class MapTask:
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
         task_units = (unit for run in units for unit in run)
-        for operator_index, operator_units in groupby(task_units, lambda unit: unit.operator):
+        for operator_index, operator_units in groupby(task_units, lambda unit: unit.operator_index):
             operator = self.plan.operators[operator_index]
             try:
-                rekeyed_state = rekeyed_operator(self.plan, operator, self.rekeyings[operator_index])
-                ranges = [write_range for write_range in self.ranges if write_range.operator == operator_index]
+                rekeyed_state = rekeyed_operator(self.plan, operator, self.rekeying_by_operator[operator_index])
+                ranges = [write_range for write_range in self.ranges if write_range.operator_index == operator_index]
                 reader = SourceReader(
-                    self.plan.contents, batch_factor=BATCHES, reads_whole_entries=self.reads_whole_entries
+                    self.plan.contents, batch_factor=BATCH_COUNT, reads_whole_entries=self.reads_whole_entries
                 )
                 sorter = _OperatorSorter(rekeyed_state, operator_index, ranges, reader)
                 for unit in operator_units:
@@ -70,10 +70,10 @@ class _OperatorSorter:
     ) -> None:
         self._planned = planned
         self._operator_index = operator_index
-        states = planned.rekeying.number_of_states
-        self._sorter = BlockSorter(planned.operator.new_max_parallelism, states)
+        number_of_states = planned.rekeying.number_of_states
+        self._sorter = BlockSorter(planned.operator.new_max_parallelism, number_of_states)
         self._partitions = [write_range.partition for write_range in ranges]
-        self._borders = np.array([write_range.first * states for write_range in ranges], np.int64)
+        self._borders = np.array([write_range.first * number_of_states for write_range in ranges], np.int64)
         self._reader = reader
         self._sizes = np.zeros(self._sorter.number_of_cells, np.int64)
         self._age_filter = planned.young_record_filter()
@@ -81,7 +81,7 @@ class _OperatorSorter:
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
         drops_states = LEFT_OUT in new_ids
-        for batch, batch_records in enumerate(self._reader.batches(source)):
+        for batch_index, batch_records in enumerate(self._reader.batches(source)):
             records = replace(batch_records, states=new_ids[batch_records.states])
             if drops_states:
                 records = records.select(records.states != LEFT_OUT)
@@ -90,7 +90,9 @@ class _OperatorSorter:
             new_groups, _ = self._planned.key_groups.assign(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]
-            for section, row in write_rows(self._operator_index, unit.number, batch, index, blocks, self._borders):
+            for section, row in write_rows(
+                self._operator_index, unit.unit_index, batch_index, index, blocks, self._borders
+            ):
                 yield self._partitions[section], row
 
     def sent_sizes(self) -> SentSizes:

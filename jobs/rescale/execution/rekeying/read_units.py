@@ -14,11 +14,11 @@ from rescale.snapshot.places import StreamPlace
 class ReadUnit(NamedTuple):
     """A source, or a part of a source, that a task reads at once.
 
-    `number` is the index of this unit among all units, `operator` the index of the operator in the plan.
+    `unit_index` is the index of this unit among all units, `operator_index` the index of the operator in the plan.
     """
 
-    number: int
-    operator: int
+    unit_index: int
+    operator_index: int
     source: PlannedSource
 
     @property
@@ -32,15 +32,18 @@ class ReadUnit(NamedTuple):
         return work_of(self.source.place)
 
 
-def split_into_read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
-    """Split the sources of all `rekeyings`, which are by index of the operator in the plan, into units.
+def split_into_read_units(rekeying_by_operator: Mapping[int, Rekeying]) -> list[ReadUnit]:
+    """Split the sources of all rekeyings, which are by index of the operator in the plan, into units.
 
     Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.
     """
     parts = (
-        (i, part) for i, rekeying in rekeyings.items() for source in rekeying.sources for part in _bounded_parts(source)
+        (operator_index, part)
+        for operator_index, rekeying in rekeying_by_operator.items()
+        for source in rekeying.sources
+        for part in _bounded_parts(source)
     )
-    return [ReadUnit(number, operator, part) for number, (operator, part) in enumerate(parts)]
+    return [ReadUnit(unit_index, operator_index, part) for unit_index, (operator_index, part) in enumerate(parts)]
 
 
 def _bounded_parts(source: PlannedSource) -> Iterator[PlannedSource]:

@@ -49,14 +49,14 @@ def rekey_streams(
     of the target's files by name.
     """
     rekeyings_by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
-    for i, operator in enumerate(plan.operators):
+    for operator_index, operator in enumerate(plan.operators):
         for rekeying in operator.rekeyings:
             if rekeying.slot in slots and not operator.rows_are_in_order:
-                rekeyings_by_type[rekeying.stream_type][i] = rekeying
+                rekeyings_by_type[rekeying.stream_type][operator_index] = rekeying
     writers_and_rekeyings = [
-        (make_writer(plan), rekeyings_by_type[kind])
-        for kind, make_writer in WRITERS.items()
-        if kind in rekeyings_by_type
+        (make_writer(plan), rekeyings_by_type[stream_type])
+        for stream_type, make_writer in WRITERS.items()
+        if stream_type in rekeyings_by_type
     ]
     return [
         handle
@@ -67,33 +67,39 @@ def rekey_streams(
 
 def _rekey(
     plan: Plan,
-    rekeyings: Mapping[int, Rekeying],
+    rekeying_by_operator: Mapping[int, Rekeying],
     writer: KeyedWriter[Work, Result],
     tasks: Tasks,
     existing_sizes: Mapping[str, int],
 ) -> list[WrittenHandle]:
-    """Write the streams of `rekeyings`, all of one type; return their handles.
+    """Write the streams of rekeyings that are all of one type; return their handles.
 
-    `rekeyings` are by the operator's index in the plan. `existing_sizes` has the sizes of the target's files by name.
+    `rekeying_by_operator` is by the operator's index in the plan. `existing_sizes` has the sizes of the target's files
+    by name.
     """
-    ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
-    units = split_into_read_units(rekeyings)
+    ranges = plan_write_ranges(plan, rekeying_by_operator, writer.range_size, tasks.cores)
+    units = split_into_read_units(rekeying_by_operator)
     totals_partition = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(MapTask, plan, rekeyings, ranges, totals_partition, writer.reads_whole_entries),
+        partial(MapTask, plan, rekeying_by_operator, ranges, totals_partition, writer.reads_whole_entries),
         [(unit.work, unit) for unit in units],
         totals_partition + 1,
         progress,
     )
-    state_counts = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
-    shapes = {i: (plan.operators[i].new_max_parallelism, state_count) for i, state_count in state_counts.items()}
-    block_sizes = shuffle.read(totals_partition, partial(sum_sent_sizes, shapes=shapes))
+    state_count_by_operator = {
+        operator_index: rekeying.number_of_states for operator_index, rekeying in rekeying_by_operator.items()
+    }
+    shape_by_operator = {
+        operator_index: (plan.operators[operator_index].new_max_parallelism, state_count)
+        for operator_index, state_count in state_count_by_operator.items()
+    }
+    block_sizes = shuffle.read(totals_partition, partial(sum_sent_sizes, shape_by_operator=shape_by_operator))
     if isinstance(block_sizes, RescaleError):
         raise block_sizes
-    streams = _streams_to_write(plan, rekeyings, block_sizes, ranges)
+    streams = _streams_to_write(plan, rekeying_by_operator, block_sizes, ranges)
     work_items = writer.lay_out(streams, existing_sizes)
-    results = _write_ranges(plan, writer, shuffle, work_items, state_counts)
+    results = _write_ranges(plan, writer, shuffle, work_items, state_count_by_operator)
     return writer.finish(tasks, streams, work_items, results)
 
 
@@ -102,20 +108,24 @@ def _write_ranges(
     writer: KeyedWriter[Work, Result],
     shuffle: Shuffle,
     work_items: Sequence[Work],
-    state_counts: Mapping[int, int],
+    state_count_by_operator: Mapping[int, int],
 ) -> list[Result]:
     """Write all ranges, and return the result of each work item.
 
-    `state_counts` has the number of states of each operator, by the operator's index in the plan.
+    `state_count_by_operator` has the number of states of each operator, by the operator's index in the plan.
     """
     work_by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in work_items:
         work_by_partition[work.range.partition].append(work)
-    sizes = {partition: sum(work.size for work in items) for partition, items in work_by_partition.items()}
-    progress = Progress("write every record under its new key group", sum(sizes.values()), ByteAction.WRITTEN)
-    packed_items = {partition: pickle.dumps(items) for partition, items in work_by_partition.items()}
+    size_by_partition = {partition: sum(work.size for work in items) for partition, items in work_by_partition.items()}
+    progress = Progress(
+        "write every record under its new key group", sum(size_by_partition.values()), ByteAction.WRITTEN
+    )
+    packed_work_by_partition = {partition: pickle.dumps(items) for partition, items in work_by_partition.items()}
     results = []
-    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed_items, state_counts), progress):
+    for result in shuffle.write(
+        size_by_partition, ReduceTask(plan, writer, packed_work_by_partition, state_count_by_operator), progress
+    ):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
@@ -123,11 +133,14 @@ def _write_ranges(
 
 
 def _streams_to_write(
-    plan: Plan, rekeyings: Mapping[int, Rekeying], block_sizes: Mapping[int, Longs], ranges: Sequence[WriteRange]
+    plan: Plan,
+    rekeying_by_operator: Mapping[int, Rekeying],
+    block_sizes_by_operator: Mapping[int, Longs],
+    ranges: Sequence[WriteRange],
 ) -> list[StreamToWrite]:
     ranges_by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
     for write_range in ranges:
-        ranges_by_stream[write_range.operator, write_range.subtask].append(write_range)
+        ranges_by_stream[write_range.operator_index, write_range.subtask].append(write_range)
     return [
         StreamToWrite(
             i,
@@ -136,7 +149,7 @@ def _streams_to_write(
             tuple(ranges_by_stream[i, stream.subtask]),
             sizes[stream.key_group_range.first : stream.key_group_range.last + 1],
         )
-        for i, sizes in block_sizes.items()
+        for i, sizes in block_sizes_by_operator.items()
         for j, stream in enumerate(plan.operators[i].rekeyed_streams)
-        if isinstance(stream, rekeyings[i].stream_type)
+        if isinstance(stream, rekeying_by_operator[i].stream_type)
     ]

@@ -17,7 +17,7 @@ def sort_records(
     ends: Longs,
     groups: Longs,
     cells: Longs,
-    prefix: int,
+    prefix_length: int,
     cell_ends: Longs,
     last_offsets: Longs,
     out: Bytes,
@@ -29,7 +29,7 @@ def sort_records(
     """
     cell_ends[:] = 0
     for i in range(len(cells)):
-        cell_ends[cells[i]] += LENGTH_SIZE + prefix + ends[i] - key_starts[i]
+        cell_ends[cells[i]] += LENGTH_SIZE + prefix_length + ends[i] - key_starts[i]
     offset = np.int64(0)
     for cell in range(len(cell_ends)):
         size = cell_ends[cell]
@@ -38,14 +38,14 @@ def sort_records(
     for i in range(len(cells)):
         at = cell_ends[cells[i]]
         last_offsets[cells[i]] = at
-        key_size = prefix + key_ends[i] - key_starts[i]
+        key_size = prefix_length + key_ends[i] - key_starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = (
             key_size >> 24 & 0xFF,
             key_size >> 16 & 0xFF,
             key_size >> 8 & 0xFF,
             key_size & 0xFF,
         )
-        if prefix == 2:
+        if prefix_length == 2:
             out[at + LENGTH_SIZE] = groups[i] >> 8
-        out[at + LENGTH_SIZE + prefix - 1] = groups[i] & 0xFF
-        cell_ends[cells[i]] = copy_bytes(data, key_starts[i], ends[i], out, at + LENGTH_SIZE + prefix)
+        out[at + LENGTH_SIZE + prefix_length - 1] = groups[i] & 0xFF
+        cell_ends[cells[i]] = copy_bytes(data, key_starts[i], ends[i], out, at + LENGTH_SIZE + prefix_length)

@@ -14,7 +14,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.arrays import Bytes, Longs
 
 _BLOCK_FIELDS = np.dtype(
-    [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "position", "size", "last")],
+    [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "position", "size", "last_offset")],
 )
 
 
@@ -57,12 +57,12 @@ class PartitionBlocks:
 
     def of_range(self, write_range: WriteRange, number_of_states: int) -> SortedBlocks:
         """Return the blocks of the key groups of a range."""
-        operator_blocks = self.index[self.index["operator"] == write_range.operator]
+        operator_blocks = self.index[self.index["operator"] == write_range.operator_index]
         first_block = np.searchsorted(operator_blocks["cell"], write_range.first * number_of_states)
         end_block = np.searchsorted(operator_blocks["cell"], (write_range.last + 1) * number_of_states)
         cells, sizes, last_offsets, positions = (
             np.ascontiguousarray(operator_blocks[name][first_block:end_block])
-            for name in ("cell", "size", "last", "position")
+            for name in ("cell", "size", "last_offset", "position")
         )
         return SortedBlocks(number_of_states, cells, sizes, last_offsets, positions, self.buffer)
 
@@ -73,8 +73,12 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
     for data in rows:
         row = read_row(data)
         row_blocks = np.empty(len(row.blocks), _BLOCK_FIELDS)
-        row_blocks["operator"], row_blocks["unit"], row_blocks["batch"] = row.operator, row.unit, row.batch
-        for name in ("cell", "size", "last"):
+        row_blocks["operator"], row_blocks["unit"], row_blocks["batch"] = (
+            row.operator_index,
+            row.unit_index,
+            row.batch_index,
+        )
+        for name in ("cell", "size", "last_offset"):
             row_blocks[name] = row.blocks[name]
         row_blocks["position"] = buffer.append(row.data) + np.cumsum(row_blocks["size"]) - row_blocks["size"]
         blocks_of_rows.append(row_blocks)

@@ -18,27 +18,29 @@ _COMPRESSION_LEVEL = 1
 class SentSizes(NamedTuple):
     """Sizes of the blocks that one map task has sent for an operator, by cell (key group and state)."""
 
-    operator: int
+    operator_index: int
     cells: Longs
     sizes: Longs
 
 
-def pack_sent_sizes(sizes: SentSizes | RescaleError) -> bytes:
+def pack_sent_sizes(sent_sizes: SentSizes | RescaleError) -> bytes:
     """Compress the sizes, or an error: one task reads those of all map tasks, a small number for every cell."""
-    return zlib.compress(pickle.dumps(sizes), _COMPRESSION_LEVEL)
+    return zlib.compress(pickle.dumps(sent_sizes), _COMPRESSION_LEVEL)
 
 
-def sum_sent_sizes(parts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
+def sum_sent_sizes(
+    rows: Iterable[bytes], shape_by_operator: dict[int, tuple[int, int]]
+) -> dict[int, Longs] | RescaleError:
     """Return the sizes of all blocks by operator, with a row for each key group and a column for each state.
 
-    Returns an error if a task sent one. `shapes` has (number of key groups, number of states) by operator.
+    Returns an error if a task sent one. `shape_by_operator` has (number of key groups, number of states) by operator.
     """
-    block_sizes = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
+    block_sizes = {operator: np.zeros(shape, np.int64) for operator, shape in shape_by_operator.items()}
     errors = []
-    for packed_sizes in parts:
+    for packed_sizes in rows:
         sent_sizes: SentSizes | RescaleError = pickle.loads(zlib.decompress(packed_sizes))
         if isinstance(sent_sizes, RescaleError):
             errors.append(sent_sizes)
             continue
-        block_sizes[sent_sizes.operator].reshape(-1)[sent_sizes.cells] += sent_sizes.sizes
+        block_sizes[sent_sizes.operator_index].reshape(-1)[sent_sizes.cells] += sent_sizes.sizes
     return min(errors, key=str) if errors else block_sizes

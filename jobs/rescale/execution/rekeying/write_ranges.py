@@ -18,35 +18,38 @@ from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 
-_LEAST_RANGES = 256
+_LEAST_RANGE_COUNT = 256
 """Smallest number of ranges into which the state is split, unless a range would be smaller than a part of an upload."""
 
 _TASKS_PER_CORE = 2
 
 
 def plan_write_ranges(
-    plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[Rekeying, int], int | None], cores: int
+    plan: Plan,
+    rekeying_by_operator: Mapping[int, Rekeying],
+    range_size: Callable[[Rekeying, int], int | None],
+    cores: int,
 ) -> list[WriteRange]:
     """Return the ranges of all streams, in the order of operator and key group.
 
-    `rekeyings` are by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
+    `rekeying_by_operator` is by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
     """
-    total_size = sum(rekeying.bytes for rekeying in rekeyings.values())
-    preferred_size = min(RANGE_SIZE, max(plan.part_size, total_size // _LEAST_RANGES))
+    total_size = sum(rekeying.bytes for rekeying in rekeying_by_operator.values())
+    preferred_size = min(RANGE_SIZE, max(plan.part_size, total_size // _LEAST_RANGE_COUNT))
     partition_size = max(
         min(RANGE_SIZE, max(1, total_size // (cores * _TASKS_PER_CORE))), total_size // MOST_PARTITIONS
     )
     ranges: list[WriteRange] = []
     partition, filled_bytes = 0, 0
-    for operator_index, rekeying in rekeyings.items():
+    for operator_index, rekeying in rekeying_by_operator.items():
         operator = plan.operators[operator_index]
-        limit = range_size(rekeying, preferred_size)
-        sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
+        most_bytes = range_size(rekeying, preferred_size)
+        key_group_sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
             key_groups = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
-            own_sizes = sizes[key_groups.first : key_groups.last + 1]
+            own_sizes = key_group_sizes[key_groups.first : key_groups.last + 1]
             for run, expected_size in key_group_runs(
-                key_groups.first, own_sizes, sum(own_sizes) if limit is None else limit
+                key_groups.first, own_sizes, sum(own_sizes) if most_bytes is None else most_bytes
             ):
                 if filled_bytes and filled_bytes + expected_size > partition_size:
                     partition, filled_bytes = partition + 1, 0

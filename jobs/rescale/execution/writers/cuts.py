@@ -19,7 +19,7 @@ from rescale.plan.plan import Plan
 from rescale.storage.contract import Span
 from rescale.storage.sides import is_one_store
 
-_SMALLEST_COPY = 5 * 1024 * 1024
+_SMALLEST_COPY_BYTES = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
 _COPIED_SIZE_FACTOR = 4
@@ -51,24 +51,24 @@ def is_copied_whole(plan: Plan, span: Span) -> bool:
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:
     """Return the range of a source file that the `pieces` of a part make up, if the store may copy it."""
-    if len(pieces) != 1 or pieces[0].length < _smallest_copy(plan, stream):
+    if len(pieces) != 1 or pieces[0].length < _smallest_copy_size(plan, stream):
         return None
     return _source_span(plan, stream, pieces[0])
 
 
 def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
     """Return the parts into which a stream is cut, in order; only the last one may be small."""
-    most_bytes, smallest_copy = part_size(plan, stream.size), _smallest_copy(plan, stream)
+    size_of_parts, smallest_copy_size = part_size(plan, stream.size), _smallest_copy_size(plan, stream)
     parts: list[Cut] = []
     begin = at = 0
     for piece in stream.pieces:
-        missing_bytes = max(smallest_copy - (at - begin), 0) if at > begin else 0
-        if piece.length - missing_bytes >= smallest_copy and _source_span(plan, stream, piece) is not None:
-            parts += _cut_short_pieces(begin, at + missing_bytes, most_bytes)
+        missing_bytes = max(smallest_copy_size - (at - begin), 0) if at > begin else 0
+        if piece.length - missing_bytes >= smallest_copy_size and _source_span(plan, stream, piece) is not None:
+            parts += _cut_short_pieces(begin, at + missing_bytes, size_of_parts)
             parts += _cut_piece(at + missing_bytes, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
         at += piece.length
-    return [*parts, *(Cut(start, min(most_bytes, at - start)) for start in range(begin, at, most_bytes))]
+    return [*parts, *(Cut(start, min(size_of_parts, at - start)) for start in range(begin, at, size_of_parts))]
 
 
 def copied_size(plan: Plan, size: int) -> int:
@@ -76,10 +76,10 @@ def copied_size(plan: Plan, size: int) -> int:
     return max(_COPIED_SIZE_FACTOR * plan.part_size, part_size(plan, size))
 
 
-def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
+def _smallest_copy_size(plan: Plan, stream: PlannedStream) -> int:
     """Return the smallest size of a copied part that keeps the stream within the store's limit of parts."""
     least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
-    return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
+    return min(part_size(plan, stream.size), max(_SMALLEST_COPY_BYTES, least_size))
 
 
 def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
@@ -92,16 +92,16 @@ def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None
 
 def _cut_short_pieces(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
-    last_part = number_of_parts(end - begin, part_size) - 1
-    for i in range(last_part):
+    full_part_count = number_of_parts(end - begin, part_size) - 1
+    for i in range(full_part_count):
         yield Cut(begin + i * part_size, part_size)
     if begin < end:
-        yield Cut(begin + last_part * part_size, end - begin - last_part * part_size)
+        yield Cut(begin + full_part_count * part_size, end - begin - full_part_count * part_size)
 
 
 def _cut_piece(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a long piece, which have about the same size."""
     part_count = -(-(end - begin) // part_size)
     bounds = [begin + (end - begin) * i // part_count for i in range(part_count + 1)]
-    for start, limit in pairwise(bounds):
-        yield Cut(start, limit - start)
+    for start, end_of_part in pairwise(bounds):
+        yield Cut(start, end_of_part - start)

@@ -114,19 +114,19 @@ def directory_handle(
 
 
 def _database_handle(
-    plan: Plan, operator: OperatorPlan, subtask: int, covers: KeyGroupRange, files: Mapping[str, Stream]
+    plan: Plan, operator: OperatorPlan, subtask: int, key_groups: KeyGroupRange, stream_by_name: Mapping[str, Stream]
 ) -> WrittenHandle:
     """Return the handle of a directory, with all files private to it, so that no later checkpoint refers to them."""
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
         checkpoint_id=plan.checkpoint_id,
         backend_id=_planned_uuid(plan, operator, Slot.KEYED, subtask, "backend"),
-        first_key_group=covers.first,
-        key_group_count=len(covers),
+        first_key_group=key_groups.first,
+        key_group_count=len(key_groups),
         checkpointed_size=0,
-        meta=files[META_STREAM],
+        meta=stream_by_name[META_STREAM],
         shared=(),
-        private=tuple(RocksdbFile(name, location) for name, location in files.items() if name != META_STREAM),
+        private=tuple(RocksdbFile(name, location) for name, location in stream_by_name.items() if name != META_STREAM),
         handle_id=_planned_uuid(plan, operator, Slot.KEYED, subtask),
     )
     return WrittenHandle(operator.operator_id, Slot.KEYED, subtask, write_keyed_handle(handle))
@@ -138,11 +138,11 @@ def _with_scheme(uri: str) -> str:
 
 
 def _stream_of(plan: Plan, operator: OperatorPlan, written_stream: WrittenStream) -> Stream:
-    name = plan.file_name(operator, written_stream.stream)
+    file_name = plan.file_name(operator, written_stream.stream)
     return (
-        RelativeFileStream(name, written_stream.size)
+        RelativeFileStream(file_name, written_stream.size)
         if written_stream.data is None
-        else InlineStream(name, written_stream.data)
+        else InlineStream(file_name, written_stream.data)
     )
 
 

@@ -38,8 +38,8 @@ _FILES_AT_ONCE = 16
 class _StreamIndex(NamedTuple):
     """Index of an operator in the plan, and index of a stream in the operator."""
 
-    operator: int
-    stream: int
+    operator_index: int
+    stream_index: int
 
 
 def write_planned_streams(
@@ -59,7 +59,7 @@ def write_planned_streams(
     written_streams = _write_streams(plan, indexes, UnitWriter(plan), tasks, progress_name, existing_sizes)
     streams_by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for index, stream in zip(indexes, written_streams, strict=True):
-        streams_by_operator[index.operator].append(stream)
+        streams_by_operator[index.operator_index].append(stream)
     return [
         handle for i, streams in streams_by_operator.items() for handle in _handles(plan, plan.operators[i], streams)
     ]
@@ -89,22 +89,27 @@ def _write_streams(
 ) -> list[WrittenStream]:
     if not indexes:
         return []
-    size = sum(_planned_stream(plan, index)[1].size for index in indexes)
-    units_by_stream = side_by_side(partial(_units_to_write, plan, existing_sizes, -(-size // MOST_UNITS)), indexes)
+    total_size = sum(_planned_stream(plan, index)[1].size for index in indexes)
+    units_by_stream = side_by_side(
+        partial(_units_to_write, plan, existing_sizes, -(-total_size // MOST_UNITS)), indexes
+    )
     units = [unit for units_of_stream in units_by_stream for unit in units_of_stream]
     in_threads = _threads_suffice(plan, units)
     if in_threads:
         units = list(_interleaved(units_by_stream))
     progress = Progress(progress_name, sum(unit.length for unit in units), ByteAction.WRITTEN)
-    results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
+    results_by_stream: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     sized_units = [(unit.length, unit) for unit in units]
     for result in tasks.run(writer, sized_units, progress, threads_suffice=in_threads):
-        results[result.operator, result.stream].append(result)
+        results_by_stream[result.operator_index, result.stream_index].append(result)
     report_refused_copies(
-        progress, (result.refusal for units_of_stream in results.values() for result in units_of_stream)
+        progress, (result.refusal for units_of_stream in results_by_stream.values() for result in units_of_stream)
     )
-    upload_ids = {(unit.operator, unit.stream): unit.upload_id for unit in units}
-    return side_by_side(lambda index: _complete_stream(plan, index, results[index], upload_ids.get(index, "")), indexes)
+    upload_id_by_stream = {(unit.operator_index, unit.stream_index): unit.upload_id for unit in units}
+    return side_by_side(
+        lambda index: _complete_stream(plan, index, results_by_stream[index], upload_id_by_stream.get(index, "")),
+        indexes,
+    )
 
 
 def _threads_suffice(plan: Plan, units: Sequence[StreamUnit]) -> bool:
@@ -113,30 +118,34 @@ def _threads_suffice(plan: Plan, units: Sequence[StreamUnit]) -> bool:
         return False
 
     def is_copied(unit: StreamUnit) -> bool:
-        return stream_writer(plan, *_planned_stream(plan, _StreamIndex(unit.operator, unit.stream))).may_be_cut
+        return stream_writer(
+            plan, *_planned_stream(plan, _StreamIndex(unit.operator_index, unit.stream_index))
+        ).may_be_cut
 
     return fits_in_process([(unit.length, unit) for unit in units if not is_copied(unit)])
 
 
 def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:
     """Yield units of different files in turn: writers to the same local file block each other."""
-    streams = [units for units in units_by_stream if units]
-    for first in range(0, len(streams), _FILES_AT_ONCE):
-        for units_in_turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
+    filled_streams = [units for units in units_by_stream if units]
+    for first in range(0, len(filled_streams), _FILES_AT_ONCE):
+        for units_in_turn in zip_longest(*filled_streams[first : first + _FILES_AT_ONCE]):
             yield from (unit for unit in units_in_turn if unit is not None)
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[WrittenStream]) -> list[WrittenHandle]:
     """Return the handles of an operator's streams: one per stream, but only one per RocksDB directory."""
-    files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
+    files_by_subtask: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
     for stream in written_streams:
         if isinstance(stream.stream, CopiedFile):
-            files[stream.stream.subtask][stream.stream.local_name] = stream
+            files_by_subtask[stream.stream.subtask][stream.stream.local_name] = stream
         else:
             handles.append(written_handle(plan, operator, stream))
-    databases = {database.subtask: database for database in operator.databases}
-    return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
+    database_by_subtask = {database.subtask: database for database in operator.databases}
+    return handles + [
+        written_database(plan, operator, database_by_subtask[i], by_name) for i, by_name in files_by_subtask.items()
+    ]
 
 
 def _units_to_write(
@@ -161,27 +170,34 @@ def _units_to_write(
 def _grouped_parts(
     index: _StreamIndex, parts: Sequence[Cut], upload_id: str, least_unit_bytes: int
 ) -> Iterator[StreamUnit]:
-    first_part = length = 0
+    first_index = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
         if length >= least_unit_bytes or end == len(parts):
-            yield StreamUnit(*index, first_part + 1, parts[first_part].start, length, upload_id, end - first_part)
-            first_part, length = end, 0
+            yield StreamUnit(
+                *index,
+                first_index + 1,
+                parts[first_index].start,
+                length,
+                upload_id,
+                end - first_index,
+            )
+            first_index, length = end, 0
 
 
 def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResult], upload_id: str) -> WrittenStream:
     operator, stream = _planned_stream(plan, index)
-    whole_result = next((result for result in results if not result.first_part), None)
+    whole_result = next((result for result in results if not result.first_part_number), None)
     if whole_result is not None:
         return WrittenStream(stream, whole_result.size, whole_result.key_group_lengths, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
-        part_results = sorted(results, key=lambda result: result.first_part)
-        receipts = [receipt for part in part_results for receipt in unpack_receipts(part.receipts)]
+        part_results = sorted(results, key=lambda result: result.first_part_number)
+        receipts = [receipt for part_result in part_results for receipt in unpack_receipts(part_result.receipts)]
         open_store(uri).complete_parts(uri, upload_id, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 
 
 def _planned_stream(plan: Plan, index: _StreamIndex) -> tuple[OperatorPlan, PlannedStream]:
-    operator = plan.operators[index.operator]
-    return operator, operator.streams[index.stream]
+    operator = plan.operators[index.operator_index]
+    return operator, operator.streams[index.stream_index]

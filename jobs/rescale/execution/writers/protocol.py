@@ -42,7 +42,7 @@ class RecordOrder(Enum):
 class WriteRange(NamedTuple):
     """The key groups `first` to `last` of a new stream, written by the task of `partition`."""
 
-    operator: int
+    operator_index: int
     subtask: int
     first: int
     last: int
@@ -103,13 +103,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """The stream `rekeyed_streams[number]` of the plan's operator with index `operator`, with its write ranges.
+    """A rekeyed stream with its write ranges: `plan.operators[operator_index].rekeyed_streams[stream_index]`.
 
     `block_sizes` has a row for each key group of the stream, and a column for each state, in bytes.
     """
 
-    operator: int
-    number: int
+    operator_index: int
+    stream_index: int
     stream: RekeyedStream
     ranges: tuple[WriteRange, ...]
     block_sizes: Longs
@@ -125,10 +125,10 @@ class KeyedWriter(Protocol[Work, Result]):
     def reads_whole_entries(self) -> bool:
         """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
-    def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
+    def range_size(self, rekeying: Rekeying, preferred_size: int) -> int | None:
         """Return the size that a write range of the new streams should have; None if a stream is one range.
 
-        `preferred` is a size that suits the amount of state.
+        `preferred_size` is a size that suits the amount of state.
         """
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[Work]:

@@ -39,9 +39,9 @@ class StreamSink:
         while unwritten and not self._inline:
             if len(self._buffer) == self._part_size:
                 self._put_part()
-            room = self._part_size - len(self._buffer)
-            self._buffer += unwritten[:room]
-            unwritten = unwritten[room:]
+            free_bytes = self._part_size - len(self._buffer)
+            self._buffer += unwritten[:free_bytes]
+            unwritten = unwritten[free_bytes:]
         self._buffer += unwritten
 
     def close(self) -> bytes | None:
@@ -58,7 +58,7 @@ class StreamSink:
     def _put_part(self) -> None:
         if self._upload_id is None:
             self._upload_id = self._store.begin_parts(self._uri, self._staging)
-        number = len(self._receipts) + 1
-        offset = (number - 1) * self._part_size
-        self._receipts.append(self._store.put_part(self._uri, self._upload_id, number, offset, self._buffer))
+        part_number = len(self._receipts) + 1
+        offset = (part_number - 1) * self._part_size
+        self._receipts.append(self._store.put_part(self._uri, self._upload_id, part_number, offset, self._buffer))
         self._buffer = bytearray()

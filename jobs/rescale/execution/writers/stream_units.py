@@ -23,12 +23,12 @@ from rescale.storage.store import open_store
 class StreamUnit(NamedTuple):
     """Bytes `start` to `start + length` of one planned stream: `part_count` parts of an upload.
 
-    If `first_part` is 0, the unit is the whole stream.
+    If `first_part_number` is 0, the unit is the whole stream.
     """
 
-    operator: int
-    stream: int
-    first_part: int
+    operator_index: int
+    stream_index: int
+    first_part_number: int
     start: int
     length: int
     upload_id: str = ""
@@ -42,9 +42,9 @@ class UnitResult(NamedTuple):
     `refusal` is the store's reason for refusing to copy; "" if it did not refuse.
     """
 
-    operator: int
-    stream: int
-    first_part: int
+    operator_index: int
+    stream_index: int
+    first_part_number: int
     receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
@@ -59,30 +59,34 @@ class UnitWriter:
     plan: Plan
 
     def __call__(self, unit: StreamUnit) -> UnitResult:
-        operator = self.plan.operators[unit.operator]
-        stream = operator.streams[unit.stream]
-        if unit.first_part:
+        operator = self.plan.operators[unit.operator_index]
+        stream = operator.streams[unit.stream_index]
+        if unit.first_part_number:
             return self._write_parts(unit, operator, stream)
         return self._write_whole(unit, operator, stream)
 
     def _write_parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
-        unit_cuts = cuts(self.plan, stream)[unit.first_part - 1 : unit.first_part - 1 + unit.part_count]
+        unit_cuts = cuts(self.plan, stream)[unit.first_part_number - 1 : unit.first_part_number - 1 + unit.part_count]
         written_parts = [
-            self._write_part(unit, operator, stream, number, cut)
-            for number, cut in enumerate(unit_cuts, unit.first_part)
+            self._write_part(unit, operator, stream, part_number, cut)
+            for part_number, cut in enumerate(unit_cuts, unit.first_part_number)
         ]
         refusal = next((reason for _, reason in written_parts if reason), "")
         return UnitResult(
-            unit.operator, unit.stream, unit.first_part, pack_receipts([r for r, _ in written_parts]), refusal=refusal
+            unit.operator_index,
+            unit.stream_index,
+            unit.first_part_number,
+            pack_receipts([r for r, _ in written_parts]),
+            refusal=refusal,
         )
 
     def _write_part(
-        self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
+        self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, part_number: int, cut: Cut
     ) -> tuple[str, str]:
         """Write a part; return its receipt, and the store's reason for refusing to copy it ("" if there is none)."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
-        store, part_id = open_store(uri), (uri, unit.upload_id, number, cut.start)
+        store, part_id = open_store(uri), (uri, unit.upload_id, part_number, cut.start)
         refusal = ""
         if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
             try:
@@ -95,20 +99,22 @@ class UnitWriter:
 
     def _write_whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
-        size, refusal = part_size(self.plan, stream.size), ""
+        size_of_parts, refusal = part_size(self.plan, stream.size), ""
         if (span := whole_file(self.plan, stream)) is not None:
             try:
                 open_store(uri).copy(uri, span)
-                return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_group_lengths=stream.key_groups)
+                return UnitResult(
+                    unit.operator_index, unit.stream_index, 0, size=stream.size, key_group_lengths=stream.key_groups
+                )
             except CopyRefused as error:
-                size, refusal = copied_size(self.plan, stream.size), str(error)
-        sink = StreamSink(uri, places_of(self.plan).staging, size, is_inline=stream.inline)
+                size_of_parts, refusal = copied_size(self.plan, stream.size), str(error)
+        sink = StreamSink(uri, places_of(self.plan).staging, size_of_parts, is_inline=stream.inline)
         key_group_lengths = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
         return UnitResult(
-            operator=unit.operator,
-            stream=unit.stream,
-            first_part=0,
+            operator_index=unit.operator_index,
+            stream_index=unit.stream_index,
+            first_part_number=0,
             receipts=b"",
             size=sink.size,
             data=data,

@@ -96,10 +96,10 @@ class TranslatingWriter:
         """Return the bytes of a key group, with its state ids translated if its first piece names a table of ids."""
         if not pieces or pieces[0].ids is None:
             return chunks
-        table = self.operator.id_tables[pieces[0].ids]
+        id_table = self.operator.id_tables[pieces[0].ids]
         if self.stream.compressed:
-            return compressed(translated_key_group(decompressed(chunks), table))
-        return translated_key_group(chunks, table)
+            return compressed(translated_key_group(decompressed(chunks), id_table))
+        return translated_key_group(chunks, id_table)
 
 
 @dataclass(frozen=True)

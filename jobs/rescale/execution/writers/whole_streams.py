@@ -34,15 +34,15 @@ class WholeStreamWork(NamedTuple):
     """Work for one stream, whose blocks have `size` bytes."""
 
     range: WriteRange
-    stream: int
+    stream_index: int
     size: int
 
 
 class WrittenWholeStream(NamedTuple):
     """A stream as it was written: its size, and the lengths of its key groups."""
 
-    operator: int
-    stream: int
+    operator_index: int
+    stream_index: int
     size: int
     key_group_lengths: tuple[int, ...]
 
@@ -58,15 +58,17 @@ class WholeStreamWriter:
     has_header: ClassVar[bool]
     group_writer: ClassVar[type[HeapWriter | TimerWriter]]
 
-    def range_size(self, rekeying: Rekeying, preferred: int) -> None:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, preferred_size: int) -> None:  # noqa: ARG002
         return None
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
-        return [WholeStreamWork(stream.ranges[0], stream.number, int(stream.block_sizes.sum())) for stream in streams]
+        return [
+            WholeStreamWork(stream.ranges[0], stream.stream_index, int(stream.block_sizes.sum())) for stream in streams
+        ]
 
     def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:
-        operator = self.plan.operators[work.range.operator]
-        stream = operator.rekeyed_streams[work.stream]
+        operator = self.plan.operators[work.range.operator_index]
+        stream = operator.rekeyed_streams[work.stream_index]
         writer = self.group_writer(require_header(read_header(self.plan, stream.header)), operator.new_max_parallelism)
         blocks_by_cell = _blocks_by_cell(blocks)
         filled_groups = {cell // blocks.number_of_states for cell in blocks_by_cell}
@@ -86,7 +88,7 @@ class WholeStreamWriter:
                 sink.write(writer.empty(key_group))
             key_group_lengths.append(sink.size - size_before)
         sink.close()
-        return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(key_group_lengths))
+        return WrittenWholeStream(work.range.operator_index, work.stream_index, sink.size, tuple(key_group_lengths))
 
     def finish(
         self,
@@ -95,11 +97,11 @@ class WholeStreamWriter:
         work_items: Sequence[WholeStreamWork],  # noqa: ARG002
         results: Sequence[WrittenWholeStream],
     ) -> list[WrittenHandle]:
-        results_by_stream = {(result.operator, result.stream): result for result in results}
+        result_by_stream = {(result.operator_index, result.stream_index): result for result in results}
 
         def handle(stream: StreamToWrite) -> WrittenHandle:
-            result = results_by_stream[stream.operator, stream.number]
-            operator = self.plan.operators[stream.operator]
+            result = result_by_stream[stream.operator_index, stream.stream_index]
+            operator = self.plan.operators[stream.operator_index]
             return written_handle(
                 self.plan, operator, WrittenStream(stream.stream, result.size, result.key_group_lengths, None)
             )
@@ -129,12 +131,12 @@ def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
     return {cell: blocks.part(first, first + count) for cell, first, count in block_runs}
 
 
-def _record_blocks(blocks_by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:
+def _record_blocks(blocks_by_cell: Mapping[int, Blocks], first_cell: int, state_id: int) -> Iterator[RecordBlock]:
     """Yield the records of a state in one key group, as (bytes, start, end) of each block.
 
-    `first` is the key group's first cell.
+    `first_cell` is the key group's first cell.
     """
-    if (blocks := blocks_by_cell.get(first + state_id)) is None:
+    if (blocks := blocks_by_cell.get(first_cell + state_id)) is None:
         return
     for begin, end in windows(blocks):
         data, starts = blocks.load(begin, end)

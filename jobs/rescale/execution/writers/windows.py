@@ -12,22 +12,22 @@ from rescale.flink.arrays import Longs
 WINDOW_BYTES = 8 * 1024 * 1024
 """Bytes of blocks that are loaded at once, by default."""
 
-CELL_MEMORY = 32 * 1024 * 1024
+CELL_BYTES = 32 * 1024 * 1024
 """Bytes of a cell that are loaded at once to be sorted."""
 
 
-def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
+def windows(blocks: Blocks, window_bytes: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield (begin, end) of the blocks of each window; a larger block is a window of its own."""
-    yield from _bounded_runs(blocks.sizes, WINDOW_BYTES if size is None else size)
+    yield from _bounded_runs(blocks.sizes, WINDOW_BYTES if window_bytes is None else window_bytes)
 
 
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
-    """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
+    """Yield windows of as many whole cells as fit into `CELL_BYTES`; a larger cell is split into windows."""
     first_block_indices, sizes = cells(blocks)
     ends = np.append(first_block_indices[1:], len(blocks))
-    for first_cell, end_cell in _bounded_runs(sizes, CELL_MEMORY):
+    for first_cell, end_cell in _bounded_runs(sizes, CELL_BYTES):
         begin, end = int(first_block_indices[first_cell]), int(ends[end_cell - 1])
-        if int(sizes[first_cell]) <= CELL_MEMORY:
+        if int(sizes[first_cell]) <= CELL_BYTES:
             yield begin, end
         else:
             yield from ((begin + start, begin + stop) for start, stop in windows(blocks.part(begin, end)))

@@ -81,10 +81,12 @@ def write_all(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: i
                 sink.write(content[i : min(i + chunk, at + part_work.size)])
             assert sink.size == part_work.size
             receipts = sink.close()
-            assert receipts == [f"receipt {number}" for number in range(part_work.part, part_work.part + len(receipts))]
+            assert receipts == [
+                f"receipt {number}" for number in range(part_work.part_number, part_work.part_number + len(receipts))
+            ]
             at += part_work.size
         for merge in merges(planned):
-            assert merge_staged_parts(plan, merge) == (merge, f"receipt {merge.part}")
+            assert merge_staged_parts(plan, merge) == (merge, f"receipt {merge.part_number}")
     assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged_uris)
     return store
 
@@ -125,7 +127,10 @@ def test_only_small_ranges_are_staged() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", UPLOAD_ID, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
     assert [part_work.staged_bytes for part_work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
-    assert [(merge.part, merge.offset, len(merge.staged_uris)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
+    assert [(merge.part_number, merge.offset, len(merge.staged_uris)) for merge in merges(planned)] == [
+        (1, 0, 4),
+        (7, 69, 2),
+    ]
     assert merges(planned)[1].staged_uris == tuple(part_work.staging_uri for part_work in planned[5:7])
     assert all(
         part_work.staging_uri.startswith(f"{staging}/stream-") for part_work in planned if part_work.staged_bytes
@@ -145,7 +150,7 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
 def test_nothing_is_staged_for_a_store_that_takes_parts_of_any_size() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", UPLOAD_ID, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
-    assert [(part_work.part, part_work.offset, part_work.staged_bytes) for part_work in planned] == [
+    assert [(part_work.part_number, part_work.offset, part_work.staged_bytes) for part_work in planned] == [
         (1, 0, 0),
         (2, 3, 0),
         (3, 6, 0),
@@ -166,9 +171,10 @@ def test_number_of_parts_is_within_the_limit_of_s3(sizes: list[int], times: int,
     planned = stream_parts(plan, 0, "stream", UPLOAD_ID, ranges(sizes), limits(5 * MIB))
     size = part_size(plan, sum(sizes))
     last = max(
-        [merge.part for merge in merges(planned)]
+        [merge.part_number for merge in merges(planned)]
         + [
-            part_work.part + number_of_parts(part_work.size - part_work.staged_bytes, size) - 1 for part_work in planned
+            part_work.part_number + number_of_parts(part_work.size - part_work.staged_bytes, size) - 1
+            for part_work in planned
         ],
         default=0,
     )

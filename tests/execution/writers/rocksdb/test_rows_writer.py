@@ -35,7 +35,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make several files of every state, and no file inline."""
     monkeypatch.setattr(inline, "INLINE_LIMIT", 0)
     monkeypatch.setattr(windows, "WINDOW_BYTES", 500)
-    monkeypatch.setattr(windows, "CELL_MEMORY", 500)
+    monkeypatch.setattr(windows, "CELL_BYTES", 500)
     monkeypatch.setattr("rescale.execution.rekeying.write_ranges.RANGE_SIZE", 500)
     monkeypatch.setattr(rows_writer, "TABLE_BYTES", 60)
 

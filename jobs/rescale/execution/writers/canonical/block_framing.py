@@ -40,13 +40,13 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     begin, written_bytes = 0, 0
     while begin < len(blocks):
         end = max(begin + 1, int(np.searchsorted(framed_ends, written_bytes + PIECE_BYTES, side="right")))
-        piece = slice(begin, end)
+        block_slice = slice(begin, end)
         size = int(framed_ends[end - 1]) - written_bytes
         if size > len(out):
             out = np.empty(max(size, PIECE_BYTES), np.uint8)
         data, starts = blocks.load(begin, end)
-        sizes, last_offsets = blocks.sizes[piece], blocks.last_offsets[piece]
-        framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[piece], marks[piece], out)
+        sizes, last_offsets = blocks.sizes[block_slice], blocks.last_offsets[block_slice]
+        framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[block_slice], marks[block_slice], out)
         yield out[:size].data
         begin, written_bytes = end, written_bytes + size
 

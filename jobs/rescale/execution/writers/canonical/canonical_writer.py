@@ -48,9 +48,9 @@ class CanonicalWriter:
     order = RecordOrder.SOURCE
     reads_whole_entries = False
 
-    def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
-        """Return `preferred`; None if key groups are compressed: offsets then depend on all earlier ranges."""
-        return None if rekeying.compressed else preferred
+    def range_size(self, rekeying: Rekeying, preferred_size: int) -> int | None:
+        """Return `preferred_size`; None if key groups are compressed: offsets then depend on all earlier ranges."""
+        return None if rekeying.compressed else preferred_size
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[PartsWork]:
         inline_budget = InlineBudget(self.plan.operators)
@@ -59,9 +59,9 @@ class CanonicalWriter:
         for stream in streams:
             key_group_lengths = framed_lengths(stream.block_sizes)
             size = stream.stream.size + int(key_group_lengths.sum())
-            is_inline = not self.plan.operators[stream.operator].is_compressed and inline_budget.try_take(size)
+            is_inline = not self.plan.operators[stream.operator_index].is_compressed and inline_budget.try_take(size)
             if (
-                not self.plan.operators[stream.operator].is_compressed
+                not self.plan.operators[stream.operator_index].is_compressed
                 and existing_sizes.get(name(self._uri(stream))) == size
             ):
                 continue
@@ -69,26 +69,26 @@ class CanonicalWriter:
             if is_inline or len(sizes) == 1:
                 size_of_parts = part_size(self.plan, sizes[0])
                 work_items += (
-                    PartsWork(write_range, stream.number, i == 0, size, size_of_parts, is_inline=is_inline)
+                    PartsWork(write_range, stream.stream_index, i == 0, size, size_of_parts, is_inline=is_inline)
                     for i, (write_range, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
                 streams_in_parts.append((stream, sizes))
-        tokens_of_streams = side_by_side(
-            lambda stream: begin_upload(self.plan, self.plan.operators[stream.operator], stream.stream),
+        upload_ids = side_by_side(
+            lambda stream: begin_upload(self.plan, self.plan.operators[stream.operator_index], stream.stream),
             [stream for stream, _ in streams_in_parts],
         )
         limits = part_limits(self.plan)
-        for (stream, sizes), upload_token in zip(streams_in_parts, tokens_of_streams, strict=True):
+        for (stream, sizes), upload_id in zip(streams_in_parts, upload_ids, strict=True):
             ranges_and_sizes = list(zip(stream.ranges, sizes, strict=True))
             work_items += stream_parts(
-                self.plan, stream.number, name(self._uri(stream)), upload_token, ranges_and_sizes, limits
+                self.plan, stream.stream_index, name(self._uri(stream)), upload_id, ranges_and_sizes, limits
             )
         return work_items
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
-        operator = self.plan.operators[work.range.operator]
-        stream = operator.rekeyed_streams[work.stream]
+        operator = self.plan.operators[work.range.operator_index]
+        stream = operator.rekeyed_streams[work.stream_index]
         uri = stream_uri(self.plan, operator, stream)
         sink: StreamSink | RangeParts
         if work.upload_id:
@@ -100,9 +100,9 @@ class CanonicalWriter:
                 sink.write(chunk)
         key_group_lengths = [0] * stream.key_groups
         if operator.is_compressed:
-            for key_group, part in blocks_by_key_group(blocks):
+            for key_group, group_blocks in blocks_by_key_group(blocks):
                 size_before = sink.size
-                for chunk in compressed(bytes(window) for window in framed(part)):
+                for chunk in compressed(bytes(window) for window in framed(group_blocks)):
                     sink.write(chunk)
                 key_group_lengths[key_group - stream.first_key_group] = sink.size - size_before
         else:
@@ -114,13 +114,15 @@ class CanonicalWriter:
                     expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
                     found=f"{sink.size} bytes",
                 )
-        range_index = (work.range.operator, work.stream, work.range.first)
+        range_start = (work.range.operator_index, work.stream_index, work.range.first)
         if isinstance(sink, RangeParts):
             receipts = sink.close()
-            return WrittenParts(*range_index, part=work.part, receipts=pack_receipts(receipts) if receipts else b"")
+            return WrittenParts(
+                *range_start, first_part_number=work.part_number, receipts=pack_receipts(receipts) if receipts else b""
+            )
         data = sink.close()
         group_lengths = tuple(key_group_lengths) if operator.is_compressed else ()
-        return WrittenParts(*range_index, size=sink.size, data=data, key_group_lengths=group_lengths)
+        return WrittenParts(*range_start, size=sink.size, data=data, key_group_lengths=group_lengths)
 
     def finish(
         self,
@@ -129,29 +131,34 @@ class CanonicalWriter:
         work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
-        written_parts: dict[_StreamIndex, list[WrittenParts]] = defaultdict(list)
+        parts_by_stream: dict[_StreamIndex, list[WrittenParts]] = defaultdict(list)
         for result in results:
-            written_parts[result.operator, result.stream].append(result)
+            parts_by_stream[result.operator_index, result.stream_index].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
         progress = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
         joined_receipts: dict[_StreamIndex, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, progress):
-            joined_receipts[merge.operator, merge.stream][merge.part] = receipt
-        upload_ids = {(work.range.operator, work.stream): work.upload_id for work in work_items if work.upload_id}
+            joined_receipts[merge.operator_index, merge.stream_index][merge.part_number] = receipt
+        upload_id_by_stream = {
+            (work.range.operator_index, work.stream_index): work.upload_id for work in work_items if work.upload_id
+        }
 
         def complete(stream: StreamToWrite) -> None:
-            index = stream.operator, stream.number
+            index = stream.operator_index, stream.stream_index
             receipts = joined_receipts.get(index, {}) | dict(
-                pair for result_parts in written_parts[index] for pair in result_parts.numbered_receipts
+                pair for result_parts in parts_by_stream[index] for pair in result_parts.numbered_receipts
             )
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
             uncompressed_size = stream.stream.size + int(framed_lengths(stream.block_sizes).sum())
-            open_store(uri).complete_parts(uri, upload_ids[index], ordered_receipts, uncompressed_size)
+            open_store(uri).complete_parts(uri, upload_id_by_stream[index], ordered_receipts, uncompressed_size)
 
-        side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in upload_ids])
+        side_by_side(
+            complete,
+            [stream for stream in streams if (stream.operator_index, stream.stream_index) in upload_id_by_stream],
+        )
         self._clear_staging(streams)
-        return [self._handle(stream, written_parts[stream.operator, stream.number]) for stream in streams]
+        return [self._handle(stream, parts_by_stream[stream.operator_index, stream.stream_index]) for stream in streams]
 
     def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
         """Delete staged parts, also those of an earlier attempt."""
@@ -173,10 +180,10 @@ class CanonicalWriter:
         written_stream = WrittenStream(
             stream.stream, size, tuple(length or -1 for length in key_group_lengths), content
         )
-        return written_handle(self.plan, self.plan.operators[stream.operator], written_stream)
+        return written_handle(self.plan, self.plan.operators[stream.operator_index], written_stream)
 
     def _uri(self, stream: StreamToWrite) -> str:
-        return stream_uri(self.plan, self.plan.operators[stream.operator], stream.stream)
+        return stream_uri(self.plan, self.plan.operators[stream.operator_index], stream.stream)
 
 
 def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
@@ -190,15 +197,15 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
             path=error.path,
             advice=Advice("when the other run has ended, ", SAME_COMMAND, " to resume"),
         ) from None
-    operator = plan.operators[merge.operator]
-    uri = stream_uri(plan, operator, operator.rekeyed_streams[merge.stream])
-    return merge, store.put_part(uri, merge.upload_id, merge.part, merge.offset, data)
+    operator = plan.operators[merge.operator_index]
+    uri = stream_uri(plan, operator, operator.rekeyed_streams[merge.stream_index])
+    return merge, store.put_part(uri, merge.upload_id, merge.part_number, merge.offset, data)
 
 
-def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
+def _range_sizes(stream: StreamToWrite, key_group_lengths: Longs) -> list[int]:
     """Return the size of each range; that of the first includes the header."""
     first_key_group = stream.stream.first_key_group
-    ends = np.concatenate(([0], np.cumsum(lengths)))
+    ends = np.concatenate(([0], np.cumsum(key_group_lengths)))
     sizes = [
         int(ends[write_range.last - first_key_group + 1] - ends[write_range.first - first_key_group])
         for write_range in stream.ranges

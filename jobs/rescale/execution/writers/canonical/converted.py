@@ -52,9 +52,9 @@ def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int
     return tasks.run(partial(_convert, plan, existing_sizes), units, progress)
 
 
-def _convert(plan: Plan, existing_sizes: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
-    operator = plan.operators[unit[0]]
-    stream = operator.rekeyed_streams[unit[1]]
+def _convert(plan: Plan, existing_sizes: Mapping[str, int], index: tuple[int, int]) -> WrittenHandle:
+    operator = plan.operators[index[0]]
+    stream = operator.rekeyed_streams[index[1]]
     with located(operator=operator.label):
         return written_handle(plan, operator, _write_stream(plan, operator, stream, existing_sizes))
 
@@ -70,8 +70,8 @@ def _write_stream(
         lengths = conversion.write(counting_sink)
         if counting_sink.size == existing_sizes[name(uri)]:
             return WrittenStream(stream, counting_sink.size, lengths, None)
-    size = part_size(plan, _expected_size(operator, stream))
-    sink = StreamSink(uri, places_of(plan).staging, size, is_inline=False)
+    size_of_parts = part_size(plan, _expected_size(operator, stream))
+    sink = StreamSink(uri, places_of(plan).staging, size_of_parts, is_inline=False)
     lengths = conversion.write(sink)
     sink.close()
     return WrittenStream(stream, sink.size, lengths, None)
@@ -110,8 +110,8 @@ class _Conversion:
                 chunks: Iterator[Chunk] = (
                     compressed(map(bytes, framed_pieces)) if self.operator.is_compressed else framed_pieces
                 )
-                for part in chunks:
-                    sink.write(part)
+                for framed_chunk in chunks:
+                    sink.write(framed_chunk)
                 lengths[key_group - self.stream.first_key_group] = sink.size - size_before
         return tuple(lengths)
 

@@ -20,10 +20,10 @@ from rescale.storage.locations import join
 class Merge(NamedTuple):
     """A part of a stream, of `size` bytes, that is joined from pieces in the files `staged_uris`."""
 
-    operator: int
-    stream: int
+    operator_index: int
+    stream_index: int
     upload_id: str
-    part: int
+    part_number: int
     offset: int
     staged_uris: tuple[str, ...]
     size: int
@@ -34,18 +34,18 @@ class PartsWork(NamedTuple):
 
     The task returns the bytes of an `is_inline` range. If `upload_id` is empty, the range is the whole stream. Else the
     first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts: the first has the number
-    `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged part: it joins the
-    staged bytes of that part.
+    `part_number`, and begins at `offset` in the stream. `merge` is set for the last range of a staged part: it joins
+    the staged bytes of that part.
     """
 
     range: WriteRange
-    stream: int
+    stream_index: int
     is_first: bool
     size: int
     part_size: int
     is_inline: bool = False
     upload_id: str = ""
-    part: int = 0
+    part_number: int = 0
     offset: int = 0
     staged_bytes: int = 0
     staging_uri: str = ""
@@ -53,46 +53,57 @@ class PartsWork(NamedTuple):
 
 
 def stream_parts(
-    plan: Plan, stream: int, name: str, upload_id: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
+    plan: Plan,
+    stream_index: int,
+    name: str,
+    upload_id: str,
+    ranges: Sequence[tuple[WriteRange, int]],
+    limits: PartLimits,
 ) -> list[PartsWork]:
     """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
     total_size = sum(size for _, size in ranges)
     size_of_parts = part_size(plan, total_size)
     least_part_size = max(limits.smallest_part, -(-total_size // limits.most_parts))
     work_items: list[PartsWork] = []
-    waiting_pieces: list[str] = []
-    part, offset, waiting_size = 1, 0, 0
+    waiting_uris: list[str] = []
+    part_number, offset, waiting_size = 1, 0, 0
     filled_ranges = [(write_range, size) for write_range, size in ranges if size]
     for i, (write_range, size) in enumerate(filled_ranges):
         is_last = i == len(filled_ranges) - 1
         staged_bytes, staging_uri, merge = 0, "", None
-        if waiting_pieces or (size < least_part_size and not is_last):
+        if waiting_uris or (size < least_part_size and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
             # Only this upload uses this URI: another run of the plan may cut its ranges differently.
             upload_hash = hashlib.sha256(upload_id.encode()).hexdigest()[:16]
             staging_uri = join(places_of(plan).staging, f"{name}-{upload_hash}-{write_range.first}")
-            waiting_pieces.append(staging_uri)
+            waiting_uris.append(staging_uri)
             waiting_size += staged_bytes
             if waiting_size >= least_part_size or is_last:
                 merge = Merge(
-                    write_range.operator, stream, upload_id, part, offset, tuple(waiting_pieces), waiting_size
+                    write_range.operator_index,
+                    stream_index,
+                    upload_id,
+                    part_number,
+                    offset,
+                    tuple(waiting_uris),
+                    waiting_size,
                 )
-                part, offset, waiting_pieces, waiting_size = part + 1, offset + waiting_size, [], 0
+                part_number, offset, waiting_uris, waiting_size = part_number + 1, offset + waiting_size, [], 0
         work_items.append(
             PartsWork(
                 write_range,
-                stream,
+                stream_index,
                 i == 0,
                 size,
                 size_of_parts,
                 upload_id=upload_id,
-                part=part,
+                part_number=part_number,
                 offset=offset,
                 staged_bytes=staged_bytes,
                 staging_uri=staging_uri,
                 merge=merge,
             )
         )
-        part += number_of_parts(size - staged_bytes, size_of_parts)
+        part_number += number_of_parts(size - staged_bytes, size_of_parts)
         offset += size - staged_bytes
     return work_items

@@ -12,15 +12,15 @@ from rescale.storage.store import open_store
 
 
 class WrittenParts(NamedTuple):
-    """Result of a range: packed receipts of its parts from number `part` on, or the size of a whole stream.
+    """Result of a range: packed receipts of its parts from `first_part_number` on, or the size of a whole stream.
 
     `data` is the content of an inline range, `key_group_lengths` are those of compressed key groups.
     """
 
-    operator: int
-    stream: int
+    operator_index: int
+    stream_index: int
     first_key_group: int
-    part: int = 0
+    first_part_number: int = 0
     receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
@@ -29,7 +29,7 @@ class WrittenParts(NamedTuple):
     @property
     def numbered_receipts(self) -> Iterator[tuple[int, str]]:
         """Receipts with the numbers of their parts."""
-        return enumerate(unpack_receipts(self.receipts) if self.receipts else (), self.part)
+        return enumerate(unpack_receipts(self.receipts) if self.receipts else (), self.first_part_number)
 
 
 class RangeParts:
@@ -63,8 +63,8 @@ class RangeParts:
 
     def _put_part(self, size: int) -> None:
         data = self._take(size)
-        number = self._work.part + len(self._receipts)
-        self._receipts.append(self._store.put_part(self._uri, self._work.upload_id, number, self._offset, data))
+        part_number = self._work.part_number + len(self._receipts)
+        self._receipts.append(self._store.put_part(self._uri, self._work.upload_id, part_number, self._offset, data))
         self._offset += size
         self._parts_to_put -= 1
 

@@ -51,9 +51,9 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
     return [directory.handle for directory in compacted_directories]
 
 
-def _compact(plan: Plan, unit: tuple[int, int]) -> _WrittenDirectory:
-    operator = plan.operators[unit[0]]
-    stream = operator.compacted[unit[1]]
+def _compact(plan: Plan, index: tuple[int, int]) -> _WrittenDirectory:
+    operator = plan.operators[index[0]]
+    stream = operator.compacted[index[1]]
     with located(operator=operator.label):
         files = list(_write_files(plan, operator, stream))
     refusal = next((file.refusal for file in files if file.refusal), "")

@@ -62,10 +62,10 @@ class _TakenFile(NamedTuple):
     file: DirectoryFile
 
 
-def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
+def base_of(operator: OperatorPlan, stream_index: int) -> BaseDatabase | None:
     """Return the directory that a rekeyed stream continues; None if it continues none."""
     bases = operator.rekeying.bases if operator.rekeying is not None else ()
-    return bases[stream] if bases else None
+    return bases[stream_index] if bases else None
 
 
 def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
@@ -75,14 +75,16 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
 
 
 def take_over_base_files(
-    plan: Plan, tasks: Tasks, indexes: Sequence[StreamIndex], inline: Collection[StreamIndex]
+    plan: Plan, tasks: Tasks, indexes: Sequence[StreamIndex], inline_streams: Collection[StreamIndex]
 ) -> dict[StreamIndex, list[DirectoryFile]]:
-    """Copy the base's SST files into the directories that continue it; read the files of `inline` ones into memory.
+    """Copy the base's SST files into the directories that continue it; read those of inline streams into memory.
 
     Files to which the result refers, or that were copied ahead, stay as they are. The store links or copies the others;
     tasks copy only files for which the store can do neither. Returns the files of each directory, sorted by local name.
     """
-    units = [_unit(plan, index, file, index in inline) for index in indexes for file in _stored_tables(plan, index)]
+    units = [
+        _unit(plan, index, file, index in inline_streams) for index in indexes for file in _stored_tables(plan, index)
+    ]
     existing_sizes = _existing_sizes(plan)
     taken_files, missing_units = list[_TakenFile](), list[_Unit]()
     for unit in units:
@@ -102,10 +104,10 @@ def take_over_base_files(
         copied_files = tasks.run(partial(_copy_file, plan), remaining_units, progress)
         report_refused_copies(progress, [copied_file.file.refusal for copied_file in copied_files])
         taken_files += copied_files
-    files: dict[StreamIndex, list[DirectoryFile]] = defaultdict(list)
+    files_by_stream: dict[StreamIndex, list[DirectoryFile]] = defaultdict(list)
     for taken_file in sorted(taken_files, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
-        files[taken_file.stream_index].append(taken_file.file)
-    return files
+        files_by_stream[taken_file.stream_index].append(taken_file.file)
+    return files_by_stream
 
 
 def _existing_sizes(plan: Plan) -> dict[str, int]:

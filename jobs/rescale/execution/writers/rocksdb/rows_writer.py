@@ -41,7 +41,7 @@ from rescale.rocksdb.stored_files import CURRENT
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.side_by_side import side_by_side
 
-_TABLE_OVERHEAD = 2048
+_TABLE_OVERHEAD_BYTES = 2048
 """Approximate bytes of a small SST file in addition to its rows."""
 
 
@@ -49,7 +49,7 @@ class RowsWork(NamedTuple):
     """Work of a range's task: it writes `size` bytes of rows, and returns the content of the files if `is_inline`."""
 
     range: WriteRange
-    stream: int
+    stream_index: int
     size: int
     is_inline: bool
 
@@ -66,8 +66,8 @@ class StateTable(NamedTuple):
 class WrittenRows(NamedTuple):
     """Result of a range: the files of each state, in the order of keys."""
 
-    operator: int
-    stream: int
+    operator_index: int
+    stream_index: int
     first_key_group: int
     tables: tuple[StateTable, ...]
 
@@ -79,7 +79,7 @@ class RowsWriter:
     order = RecordOrder.KEY
     reads_whole_entries = False
 
-    def range_size(self, rekeying: Rekeying, preferred: int) -> int:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, preferred_size: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
@@ -91,26 +91,31 @@ class RowsWriter:
             for write_range in stream.ranges:
                 size = int(sizes[write_range.first - first_key_group : write_range.last + 1 - first_key_group].sum())
                 work_items.append(
-                    RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline_streams)
+                    RowsWork(
+                        write_range,
+                        stream.stream_index,
+                        size,
+                        (stream.operator_index, stream.stream_index) in inline_streams,
+                    )
                 )
         return work_items
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
-        operator, stream, states = self._planned_stream(work.range.operator, work.stream)
+        operator, stream, states = self._planned_stream(work.range.operator_index, work.stream_index)
         prefix = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
-        base = base_of(operator, work.stream)
+        base = base_of(operator, work.stream_index)
         rows_of = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state_id, name in enumerate(states):
             table_prefix = f"{prefix}-{state_id}"
 
-            def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
+            def begin_table(table_number: int, table_prefix: str = table_prefix) -> StreamSink:
                 return directory_sink(
-                    self.plan, _table_name(table_prefix, number), TABLE_BYTES, is_inline=work.is_inline
+                    self.plan, _table_name(table_prefix, table_number), TABLE_BYTES, is_inline=work.is_inline
                 )
 
             writer = TableWriter(
-                begin,
+                begin_table,
                 table_prefix,
                 creation_time=stream.created,
                 path=self.plan.source,
@@ -126,7 +131,7 @@ class RowsWriter:
                         state_id, _table_name(table_prefix, written_table.number), table, written_table.file.close()
                     )
                 )
-        return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
+        return WrittenRows(work.range.operator_index, work.stream_index, work.range.first, tuple(tables))
 
     def finish(
         self,
@@ -135,17 +140,17 @@ class RowsWriter:
         work_items: Sequence[RowsWork],  # noqa: ARG002
         results: Sequence[WrittenRows],
     ) -> list[WrittenHandle]:
-        written_rows: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
+        rows_by_stream: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
-            written_rows[result.operator, result.stream].append(result)
+            rows_by_stream[result.operator_index, result.stream_index].append(result)
         inline_streams = self._inline_streams(streams)
         base_files = take_over_base_files(
-            self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline_streams
+            self.plan, tasks, [(stream.operator_index, stream.stream_index) for stream in streams], inline_streams
         )
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
-            index = stream.operator, stream.number
-            ranges = sorted(written_rows[index], key=lambda result: result.first_key_group)
+            index = stream.operator_index, stream.stream_index
+            ranges = sorted(rows_by_stream[index], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
             return self._finish_directory(*index, tables, base_files.get(index, []), index in inline_streams)
 
@@ -185,10 +190,10 @@ class RowsWriter:
         }
         prefix = self.plan.file_name(operator, stream)
         copied_names = {file.local_name for file in base_files}
-        names = [local_name for local_name in manifest.files if local_name not in copied_names]
+        new_names = [local_name for local_name in manifest.files if local_name not in copied_names]
         files = [
             DirectoryFile(local_name, state_table.stored_name, state_table.table.size, state_table.data)
-            for local_name, state_table in zip(names, tables, strict=True)
+            for local_name, state_table in zip(new_names, tables, strict=True)
         ]
         files += (file for file in base_files if file.local_name in manifest.files)
         files += (
@@ -212,20 +217,20 @@ class RowsWriter:
         """Return the streams, as (operator, number), whose files go into `_metadata`, because they are small."""
         budget = InlineBudget(self.plan.operators)
         return {
-            (candidate.operator, candidate.number)
+            (candidate.operator_index, candidate.stream_index)
             for candidate in streams
             if budget.try_take(self._expected_size(candidate))
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:
         """Return the size of a stream's files, approximate for a small stream."""
-        base = base_of(self.plan.operators[stream.operator], stream.number)
+        base = base_of(self.plan.operators[stream.operator_index], stream.stream_index)
         return _size_of_new_files(stream) + (base.database.size if base is not None else 0)
 
 
 def _size_of_new_files(stream: StreamToWrite) -> int:
-    tables = int(np.count_nonzero(stream.block_sizes.any(axis=0)))
-    return stream.stream.header.length + int(stream.block_sizes.sum()) + tables * _TABLE_OVERHEAD
+    table_count = int(np.count_nonzero(stream.block_sizes.any(axis=0)))
+    return stream.stream.header.length + int(stream.block_sizes.sum()) + table_count * _TABLE_OVERHEAD_BYTES
 
 
 def _written_tables(
