@@ -138,7 +138,7 @@ def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, m
     snapshot = snapshots.opened(name)
     expected = all_records(snapshot)
     monkeypatch.setattr(log_windows, "WINDOW_BYTES", 3000)
-    monkeypatch.setattr(log_windows, "_MOST_BUFFERED", 100)
+    monkeypatch.setattr(log_windows, "_MOST_BUFFERED_BYTES", 100)
     cut = all_records(snapshot)
     assert sorted(cut) == sorted(expected)
     assert cut != expected

@@ -24,8 +24,8 @@ def test_numbered_key_groups_keep_their_numbers() -> None:
 
 def test_runs_are_bounded_by_bytes_and_by_number() -> None:
     extents = [Extent(1, 10 * i, 10) for i in range(10)] + [Extent(1, 100, 50), Extent(1, 150, 10)]
-    with patch("rescale.execution.sources.spans._RUN_BYTES", 40):
+    with patch("rescale.execution.sources.spans._MOST_RUN_BYTES", 40):
         runs = list(extent_runs(extents))
     assert [len(run) for run in runs] == [4, 4, 2, 1, 1], "an extent that is too large is a run of its own"
-    with patch("rescale.execution.sources.spans._RUN_ITEMS", 3):
+    with patch("rescale.execution.sources.spans._MOST_RUN_ITEMS", 3):
         assert [len(run) for run in extent_runs(extents)] == [3, 3, 3, 3]

@@ -84,13 +84,13 @@ def mark_differences(
 
 
 @compiled
-def _put_value(data: Bytes, at: Long, kind: Long, value_data: Bytes, begin: Long, end: Long) -> Long:
+def _put_value(data: Bytes, at: Long, value_type: Long, value_data: Bytes, begin: Long, end: Long) -> Long:
     """Write the length of a change's value, its `ValueType`, and `value_data[begin:end]`; return the end offset."""
     size = end - begin + 1
     for shift in range(24, -8, -8):
         data[at] = size >> shift & 0xFF
         at += 1
-    data[at] = kind
+    data[at] = value_type
     end_of_value: Long = copy_bytes(value_data, begin, end, data, at + 1)
     return end_of_value
 
@@ -106,7 +106,7 @@ def put_changes(
     new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
-    prefix: int,
+    prefix_length: int,
     data: Bytes,
     key_starts: Longs,
     key_ends: Longs,
@@ -115,29 +115,29 @@ def put_changes(
 ) -> int:
     """Write a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
 
-    The records are written to `data`, `key_starts`, `key_ends`, `ends` and `groups`. Every key begins with the `prefix`
-    bytes of its key group. Returns the number of records.
+    The records are written to `data`, `key_starts`, `key_ends`, `ends` and `groups`. Every key begins with the
+    `prefix_length` bytes of its key group. Returns the number of records.
     """
-    i, j, count, at = 0, 0, 0, np.int64(0)
+    i, j, record_count, at = 0, 0, 0, np.int64(0)
     while i < len(old_key_starts) or j < len(new_key_starts):
         order = _order_of_rows(
             old_data, old_key_starts, old_key_ends, old_groups, i, new_data, new_key_starts, new_key_ends, new_groups, j
         )
-        key_starts[count] = at + prefix
+        key_starts[record_count] = at + prefix_length
         if order < 0:
-            at = copy_bytes(old_data, old_key_starts[i] - prefix, old_key_ends[i], data, at)
-            groups[count], key_ends[count] = old_groups[i], at
+            at = copy_bytes(old_data, old_key_starts[i] - prefix_length, old_key_ends[i], data, at)
+            groups[record_count], key_ends[record_count] = old_groups[i], at
             at = _put_value(data, at, DELETION, new_data, 0, 0)
         else:
-            at = copy_bytes(new_data, new_key_starts[j] - prefix, new_key_ends[j], data, at)
-            groups[count], key_ends[count] = new_groups[j], at
+            at = copy_bytes(new_data, new_key_starts[j] - prefix_length, new_key_ends[j], data, at)
+            groups[record_count], key_ends[record_count] = new_groups[j], at
             at = _put_value(data, at, VALUE, new_data, new_key_ends[j] + LENGTH_SIZE, new_ends[j])
             j += 1
         if order <= 0:
             i += 1
-        ends[count] = at
-        count += 1
-    return count
+        ends[record_count] = at
+        record_count += 1
+    return record_count
 
 
 @compiled
@@ -149,7 +149,7 @@ def put_entries(
     values: Bytes,
     value_starts: Longs,
     value_ends: Longs,
-    prefix: int,
+    prefix_length: int,
     data: Bytes,
     key_starts: Longs,
     key_ends: Longs,
@@ -160,9 +160,9 @@ def put_entries(
     at = np.int64(0)
     for i in range(len(trailers)):
         groups[i] = 0
-        for j in range(prefix):
+        for j in range(prefix_length):
             groups[i] = groups[i] << 8 | keys[entry_starts[i] + j]
-        key_starts[i] = at + prefix
+        key_starts[i] = at + prefix_length
         at = copy_bytes(keys, entry_starts[i], entry_ends[i], data, at)
         key_ends[i] = at
         at = _put_value(data, at, trailers[i] & 0xFF, values, value_starts[i], value_ends[i])

@@ -86,7 +86,7 @@ class ChangeReader:
     def _changes_of_state(
         self, state: str, state_id: int, before: ComparedDatabase | None, after: ComparedDatabase | None
     ) -> Iterator[Records]:
-        prefix = prefix_size(self._max_parallelism)
+        prefix_length = prefix_size(self._max_parallelism)
         undecided_keys, merge_keys = list[Keys](), list[Keys]()
 
         def look_up(keys_to_look_up: list[Keys], earlier: ComparedDatabase | None) -> Iterator[Records]:
@@ -97,7 +97,7 @@ class ChangeReader:
                 )
                 value_count = 0
                 for changes in differences(*rows_of_sides):
-                    yield change_records(changes, prefix)
+                    yield change_records(changes, prefix_length)
                     value_count += len(changes.added)
                 if keys_to_look_up is merge_keys and value_count != len(keys.ends):
                     raise self._value_mismatch(state, after, len(keys.ends), f"{value_count} values")
@@ -106,16 +106,16 @@ class ChangeReader:
         for candidates in self._candidates(state, before, after):
             if len(candidates.decided):
                 assert after is not None
-                yield decided_records(candidates.decided, state_id, prefix)
+                yield decided_records(candidates.decided, state_id, prefix_length)
                 self._check_decided(candidates.decided, after, state, state_id)
-            for key_parts, keys, earlier in (
+            for waiting_keys, keys, earlier in (
                 (undecided_keys, candidates.undecided, before),
                 (merge_keys, candidates.merged, None),
             ):
                 if len(keys.ends):
-                    key_parts.append(keys)
-                if sum(len(keys.ends) for keys in key_parts) >= _KEYS_AT_ONCE:
-                    yield from look_up(key_parts, earlier)
+                    waiting_keys.append(keys)
+                if sum(len(keys.ends) for keys in waiting_keys) >= _KEYS_AT_ONCE:
+                    yield from look_up(waiting_keys, earlier)
         yield from look_up(undecided_keys, before)
         yield from look_up(merge_keys, None)
 
@@ -154,12 +154,14 @@ class ChangeReader:
         if not self._check_every:
             return
         checked_entries = decided.select(np.arange(0, len(decided), self._check_every))
-        prefix = prefix_size(self._max_parallelism)
+        prefix_length = prefix_size(self._max_parallelism)
         levels = [file.level for file in after.live_files(state) if file.name in after.own_names]
         deepest_level = None if self._place.transient else max(levels)
         actual_rows = after.rows(state, state_id, checked_entries.key_column, deepest_level)
-        found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), actual_rows)]
-        expected = decided_records(checked_entries.select(checked_entries.kinds == VALUE), state_id, prefix)
+        found_changes = [
+            bytes(change_records(changes, prefix_length).data) for changes in differences(iter(()), actual_rows)
+        ]
+        expected = decided_records(checked_entries.select(checked_entries.kinds == VALUE), state_id, prefix_length)
         if b"".join(found_changes) != bytes(expected.data):
             raise self._value_mismatch(state, after, len(expected), "another value, or a key too few or too many")
 
@@ -181,12 +183,12 @@ class ChangeReader:
 
         Raises `SnapshotError` if a file belongs to another state.
         """
-        for owner, _, extent in self._place.transient:
-            if owner == state:
+        for owning_state, _, extent in self._place.transient:
+            if owning_state == state:
                 table = open_extent(extent, self._files)
-                if (other := table.properties.column_family) != state:
+                if (other_state := table.properties.column_family) != state:
                     raise SnapshotError(
-                        "an SST file belongs to another state", path=table.path, state=state, found=other
+                        "an SST file belongs to another state", path=table.path, state=state, found=other_state
                     )
                 yield table
 
@@ -194,9 +196,9 @@ class ChangeReader:
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the ranges that a file deletes, clipped to [begin, end)."""
     for tombstone in table.range_tombstones():
-        first, limit = max(begin, tombstone.begin), min(end, tombstone.end)
-        if first < limit:
-            yield first, limit
+        clipped_begin, clipped_end = max(begin, tombstone.begin), min(end, tombstone.end)
+        if clipped_begin < clipped_end:
+            yield clipped_begin, clipped_end
 
 
 def _join_ranges(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -9,16 +9,16 @@ Chunk = bytes | memoryview
 
 def runs(chunks: Iterator[bytes], lengths: Iterable[int]) -> Iterator[Iterator[memoryview]]:
     """Split the bytes into consecutive runs of `lengths` bytes, each to be exhausted before the next one."""
-    rest = memoryview(b"")
+    remaining = memoryview(b"")
 
     def run(length: int) -> Iterator[memoryview]:
-        nonlocal rest
+        nonlocal remaining
         while length > 0:
-            if not rest:
-                rest = memoryview(next(chunks))
-            piece, rest = rest[:length], rest[length:]
-            length -= len(piece)
-            yield piece
+            if not remaining:
+                remaining = memoryview(next(chunks))
+            taken, remaining = remaining[:length], remaining[length:]
+            length -= len(taken)
+            yield taken
 
     for length in lengths:
         yield run(length)

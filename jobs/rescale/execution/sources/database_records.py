@@ -50,14 +50,14 @@ class DatabaseRecords:
             return
         (sizes,) = database.read(StateSizes())
         for state_id, state in enumerate(self.header.states):
-            reading = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.batch_factor)
-            size, counted_bytes = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
-            for records in database.read(reading):
+            rows_request = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.batch_factor)
+            expected_bytes, counted_bytes = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
+            for records in database.read(rows_request):
                 yield records
-                passed_bytes = size * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
+                passed_bytes = expected_bytes * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
                 count(passed_bytes - counted_bytes)
                 counted_bytes = passed_bytes
-            count(size - counted_bytes)
+            count(expected_bytes - counted_bytes)
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because RocksDB raises an error if it stops before the last row."""

@@ -35,11 +35,11 @@ WINDOW_BYTES = 32 * 1024 * 1024
 LARGEST_KEY_GROUP_BYTES = 512 * 1024 * 1024
 """Largest size of one key group's changes, in bytes."""
 
-_CHANGE_OVERHEAD = 64
+_CHANGE_OVERHEAD_BYTES = 64
 """Memory overhead of a change, in bytes."""
 
 _CHANGE_HEAD = struct.Struct("<3I")
-_MOST_BUFFERED = 8 * 1024 * 1024
+_MOST_BUFFERED_BYTES = 8 * 1024 * 1024
 
 
 class LogWindows:
@@ -60,7 +60,7 @@ class LogWindows:
         changes_in_memory: list[RawChange] = []
         total_bytes = 0
         for change in self._changes():
-            size = len(change.data) + _CHANGE_OVERHEAD
+            size = len(change.data) + _CHANGE_OVERHEAD_BYTES
             sizes[change.key_group - self._key_groups.first] += size
             total_bytes += size
             if total_bytes <= WINDOW_BYTES:
@@ -81,7 +81,7 @@ class LogWindows:
 
         The log has its own ids, and each description of a state in the log may assign a new one.
         """
-        header_ids: dict[int, int] = {}
+        header_id_by_logged_id: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._change_sets):
             if key_group == METADATA_GROUP:
                 state = read_logged_state(change)
@@ -94,17 +94,17 @@ class LogWindows:
                         found=state.info.name,
                         advice=Advice(SAME_COMMAND, ": the changelog was misread, or the source has changed"),
                     )
-                header_ids[state.id] = self._id_by_name[state.info.name]
+                header_id_by_logged_id[state.id] = self._id_by_name[state.info.name]
             elif key_group in self._key_groups:
                 _, state_id = read_change_head(change)
-                if state_id not in header_ids:
+                if state_id not in header_id_by_logged_id:
                     raise SnapshotError(
                         "a changelog has a change of a state that it has not described yet",
                         path=self._files.uri(self._change_sets[0].extent),
-                        expected=f"one of {sorted(header_ids)}",
+                        expected=f"one of {sorted(header_id_by_logged_id)}",
                         found=state_id,
                     )
-                yield RawChange(header_ids[state_id], key_group, change)
+                yield RawChange(header_id_by_logged_id[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
         first_key_group = self._key_groups.first
@@ -120,19 +120,19 @@ class LogWindows:
         return [key_groups for key_groups, _ in key_group_runs(first_key_group, sizes.tolist(), WINDOW_BYTES)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], paths: Sequence[Path]) -> None:
-        window_of = {group: i for i, window in enumerate(ranges) for group in window}
+        window_by_key_group = {group: i for i, window in enumerate(ranges) for group in window}
         buffers = [bytearray() for _ in paths]
         buffered_bytes = 0
-        for state, key_group, data in self._changes():
-            buffers[window_of[key_group]] += _CHANGE_HEAD.pack(state, key_group, len(data)) + data
+        for state_id, key_group, data in self._changes():
+            buffers[window_by_key_group[key_group]] += _CHANGE_HEAD.pack(state_id, key_group, len(data)) + data
             buffered_bytes += _CHANGE_HEAD.size + len(data)
-            if buffered_bytes > _MOST_BUFFERED:
-                _append(buffers, paths)
+            if buffered_bytes > _MOST_BUFFERED_BYTES:
+                _append_to_files(buffers, paths)
                 buffered_bytes = 0
-        _append(buffers, paths)
+        _append_to_files(buffers, paths)
 
 
-def _append(buffers: Sequence[bytearray], paths: Sequence[Path]) -> None:
+def _append_to_files(buffers: Sequence[bytearray], paths: Sequence[Path]) -> None:
     for buffer, path in zip(buffers, paths, strict=True):
         with owned.open_to_append(path) as file:
             file.write(buffer)
@@ -142,6 +142,6 @@ def _append(buffers: Sequence[bytearray], paths: Sequence[Path]) -> None:
 def _read_back(path: Path) -> Iterator[RawChange]:
     data, at = path.read_bytes(), 0
     while at < len(data):
-        state, key_group, size = _CHANGE_HEAD.unpack_from(data, at)
+        state_id, key_group, size = _CHANGE_HEAD.unpack_from(data, at)
         at += _CHANGE_HEAD.size + size
-        yield RawChange(state, key_group, data[at - size : at])
+        yield RawChange(state_id, key_group, data[at - size : at])

@@ -39,8 +39,8 @@ class RekeyedOperator:
 
     def source(self, planned: PlannedSource) -> tuple[RecordSource, Longs]:
         """Return a planned source with the headers that its reader needs, and the new ids of its states."""
-        states = range(self.rekeying.number_of_states)
-        new_ids = np.array(states if planned.ids is None else self.operator.id_tables[planned.ids], np.int64)
+        state_ids = range(self.rekeying.number_of_states)
+        new_ids = np.array(state_ids if planned.ids is None else self.operator.id_tables[planned.ids], np.int64)
         number_of_states = None if self.header is None else len(new_ids)
         place: RecordPlace
         match planned.place:

@@ -187,13 +187,13 @@ class SourceReader:
                 found=", ".join(states),
                 advice=Advice(SAME_COMMAND, ": the changelog was misread, or the source has changed"),
             )
-        ids = np.array([id_by_name[state] for state in states], np.int64)
+        new_ids = np.array([id_by_name[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
             batches_by_window = self._database_records(part, part.place).in_ranges(windows)
         else:
             batches_by_window = (self._in_window(part, window) for window in windows)
         for batches in batches_by_window:
-            yield (replace(records, states=ids[records.states]) for records in batches)
+            yield (replace(records, states=new_ids[records.states]) for records in batches)
 
     def _in_window(self, part: RecordSource, window: KeyGroupRange) -> Iterator[Records]:
         """Yield the records of a materialised stream that lie in the given key groups."""

@@ -52,17 +52,17 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         )
 
 
-def change_records(changes: Changes, prefix: int) -> Records:
+def change_records(changes: Changes, prefix_length: int) -> Records:
     """Return a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
 
-    Every key begins with the `prefix` bytes of its key group.
+    Every key begins with the `prefix_length` bytes of its key group.
     """
     from rescale.execution.sources.change_loop import put_changes
 
     removed, added = changes
-    capacity = len(removed) + len(added)
-    size = sum(int((side.ends - side.key_starts).sum()) + len(side) * (prefix + 5) for side in changes)
-    data, key_starts, key_ends, ends, groups = columns = _new_columns(size, capacity)
+    most_records = len(removed) + len(added)
+    most_bytes = sum(int((side.ends - side.key_starts).sum()) + len(side) * (prefix_length + 5) for side in changes)
+    data, key_starts, key_ends, ends, groups = columns = _new_columns(most_bytes, most_records)
     record_count = put_changes(
         removed.data,
         removed.key_starts,
@@ -73,15 +73,15 @@ def change_records(changes: Changes, prefix: int) -> Records:
         added.key_ends,
         added.ends,
         added.groups,
-        prefix,
+        prefix_length,
         *columns,
     )
-    states = np.full(capacity, (removed if len(removed) else added).states[0])
+    states = np.full(most_records, (removed if len(removed) else added).states[0])
     end = int(ends[record_count - 1]) if record_count else 0
     return Records(data[:end], key_starts, key_ends, ends, states, groups).select(slice(record_count))
 
 
-def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
+def decided_records(entries: Entries, state_id: int, prefix_length: int) -> Records:
     """Return a record for each entry, a value or a deletion of state `state_id`, as `change_records` does."""
     from rescale.execution.sources.change_loop import put_entries
 
@@ -96,7 +96,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
         entries.data,
         entries.value_starts,
         entries.value_ends,
-        prefix,
+        prefix_length,
         *columns,
     )
     return Records(data, key_starts, key_ends, ends, np.full(record_count, state_id, np.int64), groups)
