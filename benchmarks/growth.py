@@ -133,7 +133,7 @@ def measure_case(case: Case, home: Path) -> Measurement:
         move(home, "warm", case.max_parallelism, 2, tasks)
         spent = move(home, "source", case.max_parallelism, case.parallelism, tasks)
     usage = {"driver": METER.process_since(before), "worker": METER.workers_since(before)}
-    return Measurement(size, spent, {who: usage[who].peak_memory / 1e6 for who in usage})
+    return Measurement(size, spent, {who: usage[who].peak_bytes / 1e6 for who in usage})
 
 
 def move(home: Path, source: str, max_parallelism: int, parallelism: int, tasks: ProcessTasks) -> Cost:

@@ -116,7 +116,7 @@ def measure(home: str) -> tuple[dict[str, Cost], int]:
                 costs["plain copy"] = cost(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
             before = METER.read()
             costs["relocate"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
-            copied = METER.process_since(before).plus(METER.workers_since(before)).copied_by_store
+            copied = METER.process_since(before).plus(METER.workers_since(before)).bytes_copied_by_store
             redistribute_operator_state(plan, tasks)
             compared = [*files, *(entry for entry in store.list(target) if name(entry.uri) != "_metadata")]
             costs["plain read with checksum"] = cost(lambda compared=compared: list(pool.map(read_file, compared)))

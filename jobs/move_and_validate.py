@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from rescale.execution.job import add_plan, add_proof, job_parser, plan_of, proof_of, run_job, run_part
+from rescale.execution.job import add_plan, add_proof, job_parser, plan_of, proof_of, run_job, run_step_of_job
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.choice import step_tasks
 from rescale.execution.tasks.protocol import Tasks
@@ -43,7 +43,7 @@ def main() -> int:
         work = 2 * plan.bytes_moved  # validation alone reads as much: source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():
-                run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
+                run_step_of_job(step, places_of(plan).result(step), partial(execute, plan, tasks))
 
     return run_job(arguments, body)
 

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import msgspec
 
-from rescale.execution.job import end_with_standard_input, load_plan_with_targets, run_part
+from rescale.execution.job import end_with_standard_input, load_plan_with_targets, run_step_of_job
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.execution.tasks.worker_server import load_common_loops, load_worker_modules
@@ -64,7 +64,7 @@ class _Rounds:
         permit(plan, Transition.MOVE)
         tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():
-            run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
+            run_step_of_job(step, places_of(plan).result(step), partial(execute, plan, tasks))
 
     def _tasks_for(self, moved_bytes: int) -> TasksOnDemand:
         if self._tasks is None:
@@ -74,7 +74,7 @@ class _Rounds:
     def answer(self, order: Order) -> None:
         """Carry out a run, and write its result document, which contains the error if the run fails."""
         with suppress(RescaleError):
-            run_part("move_rounds", order.result, partial(self.carry_out, order))
+            run_step_of_job("move_rounds", order.result, partial(self.carry_out, order))
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from rescale.execution.job import run_part
+from rescale.execution.job import run_step_of_job
 from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.steps import reshuffle_keyed_state
@@ -41,7 +41,7 @@ def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
 ) -> None:
     plan = claimed_plan(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     result = tmp_path / "result.json"
-    run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     metrics = json.loads(result.read_text())["metrics"]
     stages = metrics["stages"]
     assert {"read and check every record", "write every record under its new key group"} <= {
@@ -55,7 +55,7 @@ def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
     workers = metrics["worst_memory_bytes"]["workers"]
     assert workers == 0 if tasks is InProcessTasks else workers > 1_000_000
-    run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     second_metrics = json.loads(result.read_text())["metrics"]
     assert (second_metrics["stages"], second_metrics["records"]) == ([], 0), (
         "the work of an earlier attempt is not repeated"
@@ -77,12 +77,12 @@ def test_peak_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) 
     result, memory = str(tmp_path / "result.json"), METER.read()
 
     def worst(body: Callable[[], dict[str, Any]]) -> int:
-        run_part(Step.RESHUFFLE, result, body)
+        run_step_of_job(Step.RESHUFFLE, result, body)
         return int(json.loads(Path(result).read_text())["metrics"]["worst_memory_bytes"]["driver"])
 
     much, little = worst(lambda: {"much": len(b"1" * LARGE)}), worst(dict)
     assert little < much - LARGE // 2
-    assert METER.process_since(memory).peak_memory >= much
+    assert METER.process_since(memory).peak_bytes >= much
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
@@ -92,7 +92,7 @@ def test_peak_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() 
     for size in (LARGE, 0):
         with count_into(total):
             assert len(b"1" * size) == size
-    assert counted[1].peak_memory < counted[0].peak_memory - LARGE // 2
+    assert counted[1].peak_bytes < counted[0].peak_bytes - LARGE // 2
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
@@ -113,7 +113,7 @@ def test_peak_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
                 )
             }
 
-        run_part(Step.RESHUFFLE, str(result), body)
+        run_step_of_job(Step.RESHUFFLE, str(result), body)
         figures.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])
     assert figures[1] < figures[0] - LARGE // 2
 
@@ -136,6 +136,6 @@ def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatc
         store._client.meta.events.register_last("before-send.s3.GetObject", once)
         assert store.read_all(uri, 100)[0] == b"content"
     counted = METER.process_since(before)
-    assert counted.requests == {"PutObject": 1, "GetObject": 2}
-    assert counted.repeated_requests == 1
+    assert counted.requests_by_kind == {"PutObject": 1, "GetObject": 2}
+    assert counted.repeat_count == 1
     assert REQUESTS.repeat_count >= 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.job import run_part
+from rescale.execution.job import run_step_of_job
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
@@ -72,7 +72,7 @@ def test_step_does_not_delete_a_result_that_does_not_exist(home: str, server: S3
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     store_plan(plan)
     for _ in range(2):
-        run_part("keyed", result := places_of(plan).result("keyed"), dict)
+        run_step_of_job("keyed", result := places_of(plan).result("keyed"), dict)
     assert server.take_refused() == []
     assert open_store(result).stat(result) is not None
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 import diff_snapshots
 import move_and_validate
 from rescale.cli.main import main
-from rescale.execution.job import run_part
+from rescale.execution.job import run_step_of_job
 from rescale.runstate.places import places_of
 from rescale.schemas.documents import DOCUMENTS, PublishedDocument
 from rescale.schemas.schema import schema_of
@@ -138,7 +138,7 @@ def test_result_of_a_failed_step_fits_its_schema(tmp_path: Path) -> None:
 
     result = tmp_path / "step" / "result.json"
     with pytest.raises(SnapshotError):
-        run_part("reshuffle", str(result), fails)
+        run_step_of_job("reshuffle", str(result), fails)
     assert_valid("step-result", read(result))
 
 

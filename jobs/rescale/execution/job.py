@@ -95,11 +95,11 @@ def load_plan_with_targets(uri: str, result_uri: str) -> Plan:
             expected="the plan of a run, beside the target that the run has claimed",
             advice=Advice("if somebody has discarded the target of this run, ", SAME_COMMAND, ": it begins anew"),
         ) from None
-    results = [] if plan.continued is None else [plan.continued.target]
+    result_uris = [] if plan.continued is None else [plan.continued.target]
     follower_target = target_of(plan.source)
     if follower_target != plan.source and plan.target.startswith(f"{follower_target}-"):
-        results.append(follower_target)  # the plan publishes a copy of a follower's round
-    use_targets([*locations, plan.target, *results])
+        result_uris.append(follower_target)  # the plan publishes a copy of a follower's round
+    use_targets([*locations, plan.target, *result_uris])
     return plan
 
 
@@ -162,7 +162,7 @@ def run_step_of_plan(
     return run_job(arguments, body)
 
 
-def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
+def run_step_of_job(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
     """Run `body`, one of several steps of a job, write its result or error to `result_uri`, and raise the error."""
     store = open_store(result_uri)
     if exists(result_uri):

@@ -25,43 +25,43 @@ from rescale.storage.s3.s3_requests import REQUESTS
 class StepCounters:
     """Numbers of records read one by one, of requests to S3 by kind, and of repeated requests.
 
-    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks. `peak_memory`
-    is that of the largest process, in bytes.
+    `bytes_copied_by_store` counts bytes that S3 copied itself. `lost_task_count` counts failed attempts of tasks.
+    `peak_bytes` is the peak memory of the largest process.
     """
 
-    records: int = 0
-    requests: Counter[str] = field(default_factory=Counter)
-    repeated_requests: int = 0
-    copied_by_store: int = 0
-    lost_tasks: int = 0
-    peak_memory: int = 0
+    record_count: int = 0
+    requests_by_kind: Counter[str] = field(default_factory=Counter)
+    repeat_count: int = 0
+    bytes_copied_by_store: int = 0
+    lost_task_count: int = 0
+    peak_bytes: int = 0
 
     def plus(self, other: StepCounters) -> StepCounters:
         return StepCounters(
-            self.records + other.records,
-            self.requests + other.requests,
-            self.repeated_requests + other.repeated_requests,
-            self.copied_by_store + other.copied_by_store,
-            self.lost_tasks + other.lost_tasks,
-            max(self.peak_memory, other.peak_memory),
+            self.record_count + other.record_count,
+            self.requests_by_kind + other.requests_by_kind,
+            self.repeat_count + other.repeat_count,
+            self.bytes_copied_by_store + other.bytes_copied_by_store,
+            self.lost_task_count + other.lost_task_count,
+            max(self.peak_bytes, other.peak_bytes),
         )
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that processed bytes; `start` is in seconds of the monotonic clock."""
+    """A part of a step that processed bytes; `start_time` is in seconds of the monotonic clock."""
 
     name: str
     bytes: int
     seconds: float
-    start: float
+    start_time: float
 
 
 @dataclass(frozen=True)
 class Reading:
     """State of a meter at one instant: the counts of this process, and the lengths of the meter's lists."""
 
-    process: StepCounters
+    process_counters: StepCounters
     worker_count: int
     stage_count: int
     peak_count: int
@@ -77,9 +77,9 @@ class Meter:
         self._stages: list[Stage] = []
         self._peaks: list[int] = []
 
-    def count_records(self, number: int) -> None:
+    def count_records(self, record_count: int) -> None:
         with self._lock:
-            self._records += number
+            self._records += record_count
 
     def add_worker(self, counters: StepCounters) -> None:
         with self._lock:
@@ -98,21 +98,21 @@ class Meter:
     def read(self) -> Reading:
         """Return the current state, and restart the measurement of peak memory; earlier readings stay valid."""
         with self._lock:
-            self._peaks.append(_peak_of_memory())
+            self._peaks.append(_peak_memory_bytes())
             _reset_peak()
             counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.repeat_count, REQUESTS.bytes_copied)
             return Reading(counters, len(self._workers), len(self._stages), len(self._peaks))
 
     def process_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
-        counters = self.read().process
+        counters = self.read().process_counters
         with self._lock:
             return StepCounters(
-                counters.records - before.process.records,
-                counters.requests - before.process.requests,
-                counters.repeated_requests - before.process.repeated_requests,
-                counters.copied_by_store - before.process.copied_by_store,
-                peak_memory=max(self._peaks[before.peak_count :]),
+                counters.record_count - before.process_counters.record_count,
+                counters.requests_by_kind - before.process_counters.requests_by_kind,
+                counters.repeat_count - before.process_counters.repeat_count,
+                counters.bytes_copied_by_store - before.process_counters.bytes_copied_by_store,
+                peak_bytes=max(self._peaks[before.peak_count :]),
             )
 
     def workers_since(self, before: Reading) -> StepCounters:
@@ -127,8 +127,8 @@ class Meter:
         total_bytes = sum(stage.bytes for stage in stages)
         return StepMetrics(
             bytes=total_bytes,
-            bytes_copied_by_store=all_counters.copied_by_store,
-            records=all_counters.records,
+            bytes_copied_by_store=all_counters.bytes_copied_by_store,
+            records=all_counters.record_count,
             mb_per_second=_mb_per_second(total_bytes, seconds),
             stages=tuple(
                 StageMetrics(
@@ -136,22 +136,22 @@ class Meter:
                 )
                 for stage in stages
             ),
-            store_requests=dict(sorted(all_counters.requests.items())),
-            retries=Retries(all_counters.repeated_requests, all_counters.lost_tasks),
-            worst_memory_bytes=WorstMemory(driver.peak_memory, workers.peak_memory),
+            store_requests=dict(sorted(all_counters.requests_by_kind.items())),
+            retries=Retries(all_counters.repeat_count, all_counters.lost_task_count),
+            worst_memory_bytes=WorstMemory(driver.peak_bytes, workers.peak_bytes),
         )
 
 
 METER = Meter()
 
 
-def _peak_of_memory() -> int:
+def _peak_memory_bytes() -> int:
     """Return this process's peak memory in bytes, since `_reset_peak` or, if that is not permitted, since its start."""
     with suppress(OSError):
         if match := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
             return int(match[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
 
 
 def _reset_peak() -> None:

@@ -17,11 +17,11 @@ def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
     Raises `RequestError` if the target is claimed or discarded during the copy. The new copies are then removed.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    sizes = prepared_sizes(plan)
+    size_by_name = prepared_sizes(plan)
     try:
         copy_ahead(plan, tasks, existing_sizes)
         end_preparing(plan)
     finally:
         give_up_preparing(plan, existing_sizes)
-    new_sizes = [size for file, size in sizes.items() if existing_sizes.get(file) != size]
-    return PreparedFiles(len(sizes), sum(sizes.values()), len(new_sizes), sum(new_sizes))
+    new_sizes = [size for file, size in size_by_name.items() if existing_sizes.get(file) != size]
+    return PreparedFiles(len(size_by_name), sum(size_by_name.values()), len(new_sizes), sum(new_sizes))

@@ -13,7 +13,7 @@ from rescale.ticks import Tick, line_of
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_TICKS = 0.5
-_SECONDS_TO_ESTIMATE_FROM = 30.0
+_LEAST_SECONDS_FOR_ESTIMATE = 30.0
 """Time after which the remaining time is estimated even if less than a tenth of the bytes is done."""
 _LEAST_FRACTION_FOR_ESTIMATE = 0.01
 """The remaining time is not estimated before this fraction of the bytes is done."""
@@ -79,33 +79,36 @@ class Progress:
         """Print a tick, but none for a step that ends at once."""
         if now - self._reported_at >= _SECONDS_BETWEEN_TICKS:
             self._reported_at, self._reported_bytes = now, bytes_done
-            rate = self._bytes_per_second(now, bytes_done)
-            self._print(line_of(Tick(self.step, bytes_done, self.total, rate, self._seconds_left(bytes_done, rate))))
+            bytes_per_second = self._bytes_per_second(now, bytes_done)
+            seconds_left = self._seconds_left(bytes_done, bytes_per_second)
+            self._print(line_of(Tick(self.step, bytes_done, self.total, bytes_per_second, seconds_left)))
 
-    def _seconds_left(self, done: int, rate: float | None) -> float | None:
+    def _seconds_left(self, bytes_done: int, bytes_per_second: float | None) -> float | None:
         """Return the seconds left; None if unknown, or if only the last tasks have yet to end."""
-        return (self.total - done) / rate if rate is not None and done < self.total else None
+        if bytes_per_second is None or bytes_done >= self.total:
+            return None
+        return (self.total - bytes_done) / bytes_per_second
 
-    def _bytes_per_second(self, now: float, done: int) -> float | None:
+    def _bytes_per_second(self, now: float, bytes_done: int) -> float | None:
         """Return bytes per second since the first bytes were done; None if unknown.
 
         Before the first bytes, tasks start and loops are compiled. Loops may also be compiled later, so the rate is
         unknown until a hundredth of the bytes is done, and either a tenth is done or some time has passed.
         """
-        first_time, first_done = self._first_update or (now, done)
-        if done < self.total * _LEAST_FRACTION_FOR_ESTIMATE:
+        first_time, first_bytes_done = self._first_update or (now, bytes_done)
+        if bytes_done < self.total * _LEAST_FRACTION_FOR_ESTIMATE:
             return None
-        least_seconds = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
-        if now - first_time < least_seconds or done <= first_done:
+        least_seconds = _SECONDS_BETWEEN_LINES if bytes_done >= self.total / 10 else _LEAST_SECONDS_FOR_ESTIMATE
+        if now - first_time < least_seconds or bytes_done <= first_bytes_done:
             return None
-        return (done - first_done) / (now - first_time)
+        return (bytes_done - first_bytes_done) / (now - first_time)
 
-    def finish(self, done: int) -> None:
+    def finish(self, bytes_done: int) -> None:
         seconds = time.monotonic() - self._start_time
         if self.is_drawn and self._reported_bytes >= 0:
-            self._print(line_of(Tick(self.step, done, self.total, over=True)))
-        METER.add_stage(self.step, done, seconds)
-        self.say(f"{human_bytes(done)} {self.action.done} in {seconds:.1f} s")
+            self._print(line_of(Tick(self.step, bytes_done, self.total, over=True)))
+        METER.add_stage(self.step, bytes_done, seconds)
+        self.say(f"{human_bytes(bytes_done)} {self.action.done} in {seconds:.1f} s")
 
     def say(self, message: str) -> None:
         self._print(f"{self.step}: {message}")

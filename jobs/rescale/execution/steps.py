@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from rescale.execution.compare.validation.change_proof import continued_operators, prove_changes
+from rescale.execution.compare.validation.change_proof import continued_operator_indices, prove_changes
 from rescale.execution.compare.validation.coverage import (
     check_candidate,
     check_certified,
@@ -116,7 +116,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         check_offsets(original, result, plan.surgery)
         return compare_snapshots(source, result, plan.key_hashes, proof, proven_by_changes, plan.base_files_referred_to)
 
-    proven_by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
+    proven_by_changes = continued_operator_indices(plan) if proof is Proof.CHANGES else ()
     pair = read_again_on_failure(open_pair, EITHER_SIDE)
     proofs = validate_result(pair, tasks)
     if proven_by_changes:
@@ -171,21 +171,23 @@ def validate_published(
         check_declared(original, result, surgery)
         check_offsets(original, result, surgery)
         snapshot_after = apply_surgery(original, surgery)
-        hashes = values_after(surgery, original.operators, parse_key_hashes(key_hash))
+        key_hashes = values_after(surgery, original.operators, parse_key_hashes(key_hash))
         if certificate is not None:
-            hashes = _certified_hashes(certificate, snapshot_after, hashes) | hashes
+            key_hashes = _certified_hashes(certificate, snapshot_after, key_hashes) | key_hashes
         try:
-            pair_of_snapshots = _compare_without_plan(snapshot_after, result, hashes, proof)
+            pair_of_snapshots = _compare_without_plan(snapshot_after, result, key_hashes, proof)
         except UnsupportedError as error:
-            if certificate is not None and (name := _certified_function(certificate, error.operator)) is not None:
-                trust_clause = f"the run hashed these keys with {name}: if you trust this function, "
-                error.advice = Advice(trust_clause, mention("key-hash", name))
+            if certificate is not None and (function := _certified_function(certificate, error.operator)) is not None:
+                trust_clause = f"the run hashed these keys with {function}: if you trust this function, "
+                error.advice = Advice(trust_clause, mention("key-hash", function))
             raise
         return pair_of_snapshots, surgery, certificate is not None
 
-    pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER_SIDE)
+    pair, surgery, is_metadata_checked = read_again_on_failure(open_pair, EITHER_SIDE)
     proofs = validate_result(pair, tasks)
-    return certificate_of(pair.source, pair.result, proofs, None, is_metadata_checked=metadata_checked, surgery=surgery)
+    return certificate_of(
+        pair.source, pair.result, proofs, None, is_metadata_checked=is_metadata_checked, surgery=surgery
+    )
 
 
 def _certified_hashes(
@@ -213,9 +215,9 @@ def _certified_hashes(
 def _certified_function(certificate: Certificate, label: str | None) -> str | None:
     """Return the function by which the run hashed the keys of an operator; None if it was a formula."""
     for operator in certificate.operators:
-        name = operator.records.key_hash if operator.records is not None else None
-        if operator.label == label and name is not None and is_function_name(name):
-            return name
+        function_name = operator.records.key_hash if operator.records is not None else None
+        if operator.label == label and function_name is not None and is_function_name(function_name):
+            return function_name
     return None
 
 
@@ -231,8 +233,10 @@ def _refuse_incomplete(source: Snapshot) -> None:
         )
 
 
-def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
-    """Compare everything but state, with key hashes from the source and from `hashes`."""
+def _compare_without_plan(
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], proof: Proof
+) -> SnapshotPair:
+    """Compare everything but state, with key hashes from the source and from `key_hashes`."""
     operator_pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         are_in_s3 = is_s3(source.directory) and is_s3(result.directory)
@@ -251,7 +255,7 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
     if any(old.databases for old, _ in rehashed_operators):
         source = with_tables(source)
     max_parallelisms = {operator.operator_id: operator.max_parallelism for operator in operators_by_record}
-    return compare_snapshots(source, result, choose_key_hashes(source, max_parallelisms, hashes), proof)
+    return compare_snapshots(source, result, choose_key_hashes(source, max_parallelisms, key_hashes), proof)
 
 
 @_tells_if_published

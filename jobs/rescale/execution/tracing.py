@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FLUSH_MILLISECONDS = 10_000
-_NANOSECONDS = 1_000_000_000
+_NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 class _Exported:
@@ -54,7 +54,7 @@ def traced(step: str) -> Iterator[None]:
     is_inner = trace.get_current_span().get_span_context().is_valid
     carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
     parent = None if is_inner else TraceContextTextMapPropagator().extract(carrier)
-    tracer, stages_before = provider.get_tracer("rescale"), METER.read().stage_count
+    tracer, stage_count_before = provider.get_tracer("rescale"), METER.read().stage_count
     with tracer.start_as_current_span(
         step,
         parent,
@@ -69,7 +69,7 @@ def traced(step: str) -> Iterator[None]:
             span.set_status(StatusCode.ERROR, as_rescale_error(error).what)
             raise
         finally:
-            stages = METER.stages_after(max(stages_before, _exported.stage_count))
+            stages = METER.stages_after(max(stage_count_before, _exported.stage_count))
             _exported.stage_count = METER.read().stage_count
             for stage in stages:
                 _export_stage(tracer, stage)
@@ -79,16 +79,17 @@ def traced(step: str) -> Iterator[None]:
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
-    begin_nanoseconds, end_nanoseconds = _unix_nanoseconds(stage.start), _unix_nanoseconds(stage.start + stage.seconds)
+    begin_nanoseconds = _unix_nanoseconds(stage.start_time)
+    end_nanoseconds = _unix_nanoseconds(stage.start_time + stage.seconds)
     tracer.start_span(stage.name, start_time=begin_nanoseconds, attributes={"rescale.bytes": stage.bytes}).end(
         end_nanoseconds
     )
 
 
-def _unix_nanoseconds(monotonic: float) -> int:
+def _unix_nanoseconds(monotonic_seconds: float) -> int:
     """Convert a time of the monotonic clock to nanoseconds since 1970."""
     unix_time, monotonic_time = _first_instant()
-    return unix_time + int((monotonic - monotonic_time) * _NANOSECONDS)
+    return unix_time + int((monotonic_seconds - monotonic_time) * _NANOSECONDS_PER_SECOND)
 
 
 @cache
@@ -108,7 +109,7 @@ def _tracer_provider() -> TracerProvider | None:
     except ImportError:
         print('no traces: to get them, pip install "flink-rescale[tracing]"', file=sys.stderr, flush=True)
         return None
-    service = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rescale"}
-    provider = TracerProvider(resource=Resource.create(service))
+    resource_attributes = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rescale"}
+    provider = TracerProvider(resource=Resource.create(resource_attributes))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider

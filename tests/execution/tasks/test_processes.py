@@ -66,7 +66,7 @@ def test_task_of_a_lost_worker_is_repeated(with_the_server: bool, tasks: Process
         tasks.pool._server._process.kill()
     assert sorted(tasks.run(die_once(mark), units, progress())) == list(range(20))
     assert mark.exists()
-    assert METER.workers_since(before).lost_tasks == 1
+    assert METER.workers_since(before).lost_task_count == 1
     assert not Path(f"/proc/{mark.read_text()}").exists() or with_the_server, "the worker is a zombie"
 
 
@@ -178,10 +178,10 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
     def idle_memory(_: int) -> int:
         from rescale.execution.meter import METER
 
-        return METER.process_since(METER.read()).peak_memory
+        return METER.process_since(METER.read()).peak_bytes
 
     (idle,) = tasks.run(idle_memory, [(1, 1)], progress())
-    assert METER.workers_since(before).peak_memory < idle + 50 * MIB
+    assert METER.workers_since(before).peak_bytes < idle + 50 * MIB
 
 
 def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: 
     before = METER.read()
     if failures < ATTEMPTS:
         assert pool.run(failing, range(8), progress()) == list(range(8))
-        assert METER.workers_since(before).lost_tasks == failures
+        assert METER.workers_since(before).lost_task_count == failures
     else:
         with pytest.raises(StoreError, match="the store answers nothing") as caught:
             pool.run(failing, range(8), progress())

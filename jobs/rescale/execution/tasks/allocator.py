@@ -7,7 +7,7 @@ memory.
 
 from __future__ import annotations
 
-ALLOCATOR = {
+ALLOCATOR_VARIABLES = {
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024),
 }

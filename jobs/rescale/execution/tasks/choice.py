@@ -59,7 +59,7 @@ class TasksOnDemand:
     `does_little_work` tells whether to run little work in this process.
     """
 
-    start: Callable[[], Tasks]
+    start_workers: Callable[[], Tasks]
     does_little_work: bool
     known_cores: int | None
     _workers: Tasks | None = field(default=None, init=False)
@@ -88,10 +88,10 @@ class TasksOnDemand:
         in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1
-            return InProcessTasks(cores, at_once=cores if in_threads else _UNITS_AT_ONCE)
+            return InProcessTasks(cores, thread_count=cores if in_threads else _UNITS_AT_ONCE)
         return self._started_workers()
 
     def _started_workers(self) -> Tasks:
         if self._workers is None:
-            self._workers = self.start()
+            self._workers = self.start_workers()
         return self._workers

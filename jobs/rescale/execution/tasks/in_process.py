@@ -16,7 +16,7 @@ from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.snapshot.read_counter import counting
 from rescale.storage.scratch import scratch_errors, spooled_file
 
-_ROWS_IN_MEMORY = 64 * 1024 * 1024
+_MOST_BYTES_IN_MEMORY = 64 * 1024 * 1024
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -27,13 +27,13 @@ R = TypeVar("R")
 class InProcessTasks:
     """Runs units in this process; callers split work by `cores`.
 
-    With `random`, units run and rows arrive in a random order. Up to `at_once` units run in threads, so that one works
-    while another waits for the store.
+    With `random`, units run and rows arrive in a random order. Up to `thread_count` units run at once, so that one
+    works while another waits for the store.
     """
 
     cores: int = 2
     random: Random | None = None
-    at_once: int = 1
+    thread_count: int = 1
 
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         counter = _ProgressCounter(progress)
@@ -79,10 +79,10 @@ class InProcessTasks:
     @contextmanager
     def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
         """Provide the results of the units in order, inside the block; at its end, units not begun are cancelled."""
-        if self.at_once == 1:
+        if self.thread_count == 1:
             yield map(work, units)
             return
-        pool = ThreadPoolExecutor(self.at_once)
+        pool = ThreadPoolExecutor(self.thread_count)
         try:
             yield pool.map(work, units)
         finally:
@@ -124,7 +124,7 @@ class _Rows:
         self.extents: list[list[tuple[int, int]]] = [[] for _ in range(partition_count)]
         self._size = 0
         self._append_lock = Lock()
-        self._content: IO[bytes] = spooled_file(_ROWS_IN_MEMORY)
+        self._content: IO[bytes] = spooled_file(_MOST_BYTES_IN_MEMORY)
         finalize(self, self._content.close)  # rows are readable as long as this object is referenced
 
     def append(self, partition: int, row: bytes) -> None:

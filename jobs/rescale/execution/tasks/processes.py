@@ -89,10 +89,10 @@ def _ended_by_sigterm(cleanup: ExitStack) -> Iterator[None]:
         yield
         return
 
-    def end(number: int, _: FrameType | None) -> None:
+    def end(signal_number: int, _: FrameType | None) -> None:
         cleanup.close()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        signal.signal(signal_number, signal.SIG_DFL)
+        os.kill(os.getpid(), signal_number)
 
     signal.signal(signal.SIGTERM, end)
     try:

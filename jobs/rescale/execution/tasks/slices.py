@@ -51,16 +51,16 @@ def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tup
     units. Slices are larger if there would be more than `MOST_SLICES`.
     """
     total_weight = sum(weight for weight, _ in units)
-    limit = min(max(SLICE_BYTES, total_weight // MOST_SLICES), max(1, total_weight // parallelism))
-    count = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
+    most_bytes = min(max(SLICE_BYTES, total_weight // MOST_SLICES), max(1, total_weight // parallelism))
+    most_units = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
     slices: list[list[tuple[int, U]]] = [[]]
-    size = 0
+    slice_bytes = 0
     for weight, unit in units:
-        if slices[-1] and (size + weight > limit or len(slices[-1]) >= count):
+        if slices[-1] and (slice_bytes + weight > most_bytes or len(slices[-1]) >= most_units):
             slices.append([])
-            size = 0
+            slice_bytes = 0
         slices[-1].append((weight, unit))
-        size += weight
+        slice_bytes += weight
     return slices
 
 
@@ -74,18 +74,18 @@ def work_through(
     """
     report_lock = Lock()
 
-    def add(size: int) -> None:
+    def add(byte_count: int) -> None:
         with report_lock:
-            report_bytes(size)
+            report_bytes(byte_count)
 
-    def attempted(weighed_unit: tuple[int, U]) -> Outcome[R]:
+    def attempt_unit(weighed_unit: tuple[int, U]) -> Outcome[R]:
         weight, unit = weighed_unit
         with counting(weight, add):
             return attempt(work, unit)
 
     pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
     try:
-        for outcome in pool.map(attempted, units):
+        for outcome in pool.map(attempt_unit, units):
             yield outcome
             if outcome[1] is not None:
                 return

@@ -36,13 +36,13 @@ class Task(NamedTuple):
 class Report(NamedTuple):
     """Number of bytes done since the last report of a task."""
 
-    done: int
+    bytes_done: int
 
 
 class EndedTask(NamedTuple):
     """The end of a task: the bytes done since its last report, its pickled result or its error, and its counters."""
 
-    done: int
+    bytes_done: int
     packed: bytes
     error: RescaleError | None
     counters: StepCounters
@@ -77,8 +77,8 @@ class _Reports:
         self._connection = connection
         self._next_report = time.monotonic() + _SECONDS_BETWEEN_REPORTS
 
-    def add(self, done: int) -> None:
-        self.unreported_bytes += done
+    def add(self, bytes_done: int) -> None:
+        self.unreported_bytes += bytes_done
         if (now := time.monotonic()) >= self._next_report:
             self._next_report = now + _SECONDS_BETWEEN_REPORTS
             self._connection.send(Report(self.unreported_bytes))

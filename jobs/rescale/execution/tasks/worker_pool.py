@@ -26,18 +26,18 @@ from rescale.execution.tasks.worker_server import WorkerServer
 from rescale.text.errors import RescaleError, StoreError
 
 _POLL_SECONDS = 1.0
-_END_MILLISECONDS = 10_000
+_KILL_TIMEOUT_MILLISECONDS = 10_000
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process: the last function sent to it (`work`), the number of its current `task`, and bytes `done`."""
+    """A worker process: the last function sent to it (`work`), the number of its current task, and its bytes done."""
 
     pid: int
     connection: Connection
     work: SharedFunction[StageWork] | None = None
-    task: int | None = None
-    done: int = 0
+    task_number: int | None = None
+    bytes_done: int = 0
 
 
 @dataclass
@@ -72,11 +72,11 @@ class WorkerPool:
             while stage.due_tasks or stage.running_tasks:
                 self._hand_out_tasks(stage)
                 self._receive_messages(stage)
-                progress.update(stage.done + sum(worker.done for worker in self._workers))
+                progress.update(stage.bytes_done + sum(worker.bytes_done for worker in self._workers))
         finally:
-            for worker in [worker for worker in self._workers if worker.task is not None]:
+            for worker in [worker for worker in self._workers if worker.task_number is not None]:
                 self._kill(worker)
-        progress.finish(stage.done)
+        progress.finish(stage.bytes_done)
         return stage.results
 
     def close(self) -> None:
@@ -88,11 +88,11 @@ class WorkerPool:
             self._server = None
 
     def _hand_out_tasks(self, stage: _Stage) -> None:
-        idle_workers = [worker for worker in self._workers if worker.task is None]
+        idle_workers = [worker for worker in self._workers if worker.task_number is None]
         while stage.due_tasks and (idle_workers or len(self._workers) < self.size):
             worker = idle_workers.pop() if idle_workers else self._new_worker()
             task_number = stage.due_tasks.popleft()
-            worker.task, worker.done = task_number, 0
+            worker.task_number, worker.bytes_done = task_number, 0
             stage.running_tasks += 1
             stage.attempts[task_number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[task_number]))
@@ -101,7 +101,7 @@ class WorkerPool:
                 worker.connection.send(task)
 
     def _receive_messages(self, stage: _Stage) -> None:
-        busy_workers = {worker.connection: worker for worker in self._workers if worker.task is not None}
+        busy_workers = {worker.connection: worker for worker in self._workers if worker.task_number is not None}
         for connection in wait(list(busy_workers), _POLL_SECONDS):
             worker = busy_workers[connection]  # type: ignore[index]
             try:
@@ -110,11 +110,11 @@ class WorkerPool:
                 self._fail_task_of_ended(worker, stage)
                 continue
             if isinstance(message, Report):
-                worker.done += message.done
+                worker.bytes_done += message.bytes_done
                 continue
-            task_number, bytes_done = worker.task, worker.done + message.done
+            task_number, bytes_done = worker.task_number, worker.bytes_done + message.bytes_done
             assert task_number is not None
-            worker.task, worker.done = None, 0
+            worker.task_number, worker.bytes_done = None, 0
             stage.running_tasks -= 1
             if message.error is not None:
                 stage.record_failure(task_number, message.error)
@@ -122,11 +122,11 @@ class WorkerPool:
                 stage.record_success(task_number, message, bytes_done)
 
     def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
-        task_number, code = worker.task, self._exit_code(worker)
+        task_number, exit_code = worker.task_number, self._exit_code(worker)
         assert task_number is not None
         self._kill(worker)
         stage.running_tasks -= 1
-        exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        exit_text = f"exit code {exit_code}" if exit_code >= 0 else f"killed by {signal.Signals(-exit_code).name}"
         stage.record_failure(
             task_number,
             StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE),
@@ -165,7 +165,7 @@ class WorkerPool:
         if not hang_up.poll(0):
             with suppress(OSError):
                 os.kill(worker.pid, signal.SIGKILL)
-            hang_up.poll(_END_MILLISECONDS)
+            hang_up.poll(_KILL_TIMEOUT_MILLISECONDS)
         worker.connection.close()
 
 
@@ -179,20 +179,20 @@ class _Stage:
         self.attempts = [0] * len(tasks)
         self.results: list[Any] = [None] * len(tasks)
         self.running_tasks = 0
-        self.done = 0
+        self.bytes_done = 0
         self._stops_at = stops_at
 
-    def record_success(self, number: int, ended_task: EndedTask, done: int) -> None:
-        self.results[number] = pickle.loads(ended_task.packed)
-        self.done += done
-        METER.add_worker(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
-        if self._stops_at(self.results[number]):
+    def record_success(self, task_number: int, ended_task: EndedTask, bytes_done: int) -> None:
+        self.results[task_number] = pickle.loads(ended_task.packed)
+        self.bytes_done += bytes_done
+        METER.add_worker(ended_task.counters.plus(StepCounters(lost_task_count=self.attempts[task_number] - 1)))
+        if self._stops_at(self.results[task_number]):
             self.due_tasks.clear()
 
-    def record_failure(self, number: int, error: RescaleError) -> None:
+    def record_failure(self, task_number: int, error: RescaleError) -> None:
         """Queue a failed task again; raise the error if it is final, or if this was the last attempt."""
         if error.final:
             raise error
-        if self.attempts[number] >= ATTEMPTS:
+        if self.attempts[task_number] >= ATTEMPTS:
             raise error.located(advice=RESUME_ADVICE)
-        self.due_tasks.appendleft(number)
+        self.due_tasks.appendleft(task_number)

@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection, Pipe
 import numpy as np
 
 from rescale.execution.progress import say_compiling
-from rescale.execution.tasks.allocator import ALLOCATOR
+from rescale.execution.tasks.allocator import ALLOCATOR_VARIABLES
 from rescale.execution.tasks.worker import serve
 from rescale.flink.compiling import notify_once
 from rescale.storage.scratch import scratch_directories
@@ -75,7 +75,7 @@ class WorkerServer:
                 pass_fds=[server_end.fileno()],
                 env={
                     **environment,
-                    **ALLOCATOR,
+                    **ALLOCATOR_VARIABLES,
                     "OPENBLAS_NUM_THREADS": "1",
                     "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
                     "PYTHONSAFEPATH": "1",
@@ -85,7 +85,7 @@ class WorkerServer:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
             server_end.close()
 
-    def fork(self, number: int) -> tuple[int, Connection]:
+    def fork(self, worker_number: int) -> tuple[int, Connection]:
         """Return the process id of a new worker, and the connection to it.
 
         Raises `OSError` if the system has no room for another process, or if the server is gone.
@@ -93,7 +93,7 @@ class WorkerServer:
         own_end, worker_end = Pipe()
         try:
             with worker_end:
-                socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [worker_end.fileno()])
+                socket.send_fds(self._control, [_REQUEST.pack(_FORK, worker_number)], [worker_end.fileno()])
                 if (pid := self._receive_answer()) < 0:
                     raise OSError(-pid, os.strerror(-pid))
                 return pid, own_end
@@ -156,8 +156,8 @@ def main(control: socket.socket) -> None:
         request, descriptors, _, _ = socket.recv_fds(control, _REQUEST.size, 1)
         if len(request) < _REQUEST.size:
             return
-        kind, number = _REQUEST.unpack(request)
-        if kind == _FORK:
+        request_kind, number = _REQUEST.unpack(request)
+        if request_kind == _FORK:
             (descriptor,) = descriptors
             try:
                 pid = os.fork()
@@ -171,24 +171,24 @@ def main(control: socket.socket) -> None:
             control.sendall(_ANSWER.pack(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])))
 
 
-def _run_worker(number: int, descriptor: int, control: socket.socket) -> None:
-    """Work as worker `number`, then exit.
+def _run_worker(worker_number: int, descriptor: int, control: socket.socket) -> None:
+    """Work as worker `worker_number`, then exit.
 
     Only worker 0 reports that loops are compiled. Each worker starts with another one of the scratch directories.
     """
-    code = 1
+    exit_code = 1
     try:
         control.close()
-        if number == 0:
+        if worker_number == 0:
             notify_once(say_compiling)
         directories = scratch_directories()
-        first_directory = number % len(directories)
+        first_directory = worker_number % len(directories)
         os.environ["SPARK_LOCAL_DIRS"] = ",".join([*directories[first_directory:], *directories[:first_directory]])
         serve(Connection(descriptor))
-        code = 0
+        exit_code = 0
     finally:
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(exit_code)
 
 
 if __name__ == "__main__":

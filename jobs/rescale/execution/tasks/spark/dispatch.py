@@ -18,13 +18,13 @@ from rescale.execution.tasks.slices import FAILED_REPEATEDLY, RESUME_ADVICE
 from rescale.text.errors import InternalError, RescaleError, StoreError
 
 _POLL_SECONDS = 1.0
-_TRACEBACK = "Traceback (most recent call last)"
-_AFTER_TRACEBACK = ("\t", " SQLSTATE")
+_TRACEBACK_START = "Traceback (most recent call last)"
+_LINE_STARTS_AFTER_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
 _ERROR_PREFIX = f"{RescaleError.__module__}."
 _STOPPED_MESSAGES = ("stopped SparkContext", "SparkContext was shut down")
 """Parts of Spark's messages for work that was submitted or running when Spark was stopped."""
-_WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
+_RETRIABLE_ERROR_NAMES = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """Errors of a task after which another try may succeed."""
 
 
@@ -67,21 +67,21 @@ def error_of_failed_task(text: str) -> RescaleError:
 
     An error of Rescale is restored; an unexpected Python exception becomes an `InternalError`.
     """
-    if _TRACEBACK not in text:
+    if _TRACEBACK_START not in text:
         return _jvm_error(text.partition("\n: ")[2] or text)
-    lines = text[text.rindex(_TRACEBACK) :].splitlines()
-    traceback = list(takewhile(lambda line: line and not line.startswith(_AFTER_TRACEBACK), lines))
+    lines = text[text.rindex(_TRACEBACK_START) :].splitlines()
+    traceback = list(takewhile(lambda line: line and not line.startswith(_LINE_STARTS_AFTER_TRACEBACK), lines))
     last_line = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
-    kind, _, message = "\n".join(traceback[last_line:]).partition(": ")
+    error_name, _, message = "\n".join(traceback[last_line:]).partition(": ")
     restored_error = (
-        RescaleError.from_text(kind.removeprefix(_ERROR_PREFIX), message)
-        if kind.startswith(_ERROR_PREFIX) and message
+        RescaleError.from_text(error_name.removeprefix(_ERROR_PREFIX), message)
+        if error_name.startswith(_ERROR_PREFIX) and message
         else None
     )
     if restored_error is not None:
         return restored_error if restored_error.final else restored_error.located(advice=RESUME_ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last_line:])
-    if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
+    if error_name.rpartition(".")[2] in _RETRIABLE_ERROR_NAMES:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)
     return InternalError.from_message(summary, "\n".join(traceback))
 

@@ -19,16 +19,16 @@ from rescale.storage.scratch import MARKER, ScratchKind, scratch_directory, scra
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
 
-VARIABLE = "RESCALE_EVENT_LOG"
+DIRECTORY_VARIABLE = "RESCALE_EVENT_LOG"
 
-_LARGEST_LOG = 64 * 1024 * 1024
+_LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """Largest log that is kept, in bytes; the compressed log of ten thousand tasks has a few MB."""
 
 
 @contextmanager
 def keep_event_log(conf: SparkConf) -> Iterator[None]:
     """Keep the event log of the Spark that starts and ends inside the block with this configuration, if requested."""
-    directory = os.environ.get(VARIABLE)
+    directory = os.environ.get(DIRECTORY_VARIABLE)
     if not directory:
         yield
         return
@@ -45,8 +45,8 @@ def keep_event_log(conf: SparkConf) -> Iterator[None]:
 
 def _upload(log: Path, directory: str) -> None:
     try:
-        if log.stat().st_size > _LARGEST_LOG:
-            raise RescaleError(f"the log is larger than {_LARGEST_LOG} bytes")
+        if log.stat().st_size > _LARGEST_LOG_BYTES:
+            raise RescaleError(f"the log is larger than {_LARGEST_LOG_BYTES} bytes")
         uri = join(normalise(directory), log.name)
         open_store(uri).put(uri, log.read_bytes())
     except (RescaleError, OSError) as error:

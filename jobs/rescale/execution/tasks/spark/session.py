@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from rescale.execution.tasks.allocator import ALLOCATOR
+from rescale.execution.tasks.allocator import ALLOCATOR_VARIABLES
 from rescale.execution.tasks.slices import ATTEMPTS
 from rescale.execution.tasks.spark.event_log import keep_event_log
 from rescale.execution.tasks.spark.executors import Executors, executors_for
@@ -44,8 +44,8 @@ _LONGEST_SOCKET_DIRECTORY = 107 - len("/.01234567-0123-0123-0123-0123456789ab.so
 
 _NEEDED_JAVA = "a JDK 17 or newer"
 
-_STANDALONE = "spark://"
-_NOT_REGISTERED = "spark-application-"
+_STANDALONE_PREFIX = "spark://"
+_UNREGISTERED_PREFIX = "spark-application-"
 """Prefix of the default application id, before a master assigns one (`SchedulerBackend.applicationId`)."""
 _STOPPED_MESSAGE = "stopped"
 """Part of the error message of a Spark that was stopped while it started."""
@@ -66,7 +66,7 @@ def spark_context(name: str, master: str | None, work_bytes: int | None = None) 
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
+    for variable, value in {**ALLOCATOR_VARIABLES, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
     with keep_event_log(conf):
         context = _start(conf, master, work_bytes)
@@ -79,7 +79,7 @@ def spark_context(name: str, master: str | None, work_bytes: int | None = None) 
 
 
 def _start(conf: SparkConf, master: str | None, work_bytes: int | None) -> SparkContext:
-    scratch: list[str] = []
+    scratch_paths: list[str] = []
     with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as log4j_file:
         if master is not None:
             conf.setMaster(_with_attempts(master))
@@ -88,23 +88,23 @@ def _start(conf: SparkConf, master: str | None, work_bytes: int | None) -> Spark
                 conf.set("spark.driver.host", "127.0.0.1")
                 conf.set("spark.driver.bindAddress", "127.0.0.1")
                 conf.set("spark.ui.enabled", "false")
-                scratch = _spark_scratch()
+                scratch_paths = _spark_scratch()
                 conf.set(
                     "spark.driver.extraJavaOptions",
                     f"-Dlog4j2.configurationFile={log4j_file.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-                    f'"-Djava.io.tmpdir={scratch[0]}"',
+                    f'"-Djava.io.tmpdir={scratch_paths[0]}"',
                 )
-                conf.set("spark.python.unix.domain.socket.dir", _socket_directory(scratch[0]))
+                conf.set("spark.python.unix.domain.socket.dir", _socket_directory(scratch_paths[0]))
         try:
             if not is_on_this_machine(master):
                 conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={log4j_file.as_uri()}")
                 conf = _with_executors(conf, work_bytes)
-            with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
+            with _local_directories(scratch_paths[1:]), _temporary_files_in(scratch_paths[:1]):
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
             cause = _root_cause(str(error))
             requested_master = conf.get("spark.master") or ""
-            if requested_master.startswith(_STANDALONE) and _STOPPED_MESSAGE in cause:
+            if requested_master.startswith(_STANDALONE_PREFIX) and _STOPPED_MESSAGE in cause:
                 raise _no_answer_error(requested_master, cause) from None
             raise StoreError(
                 "Spark does not start",
@@ -122,7 +122,7 @@ def _check_registered(context: SparkContext) -> None:
     Even without an answer, Spark returns a context, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
     master = context.master or ""
-    if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
+    if master.startswith(_STANDALONE_PREFIX) and context.applicationId.startswith(_UNREGISTERED_PREFIX):
         with suppress(Py4JError, ConnectionError):
             context.stop()
         raise _no_answer_error(master, "All masters are unresponsive")
@@ -148,9 +148,9 @@ def _spark_scratch() -> list[str]:
     return make_task_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, cleanup)
 
 
-def _socket_directory(scratch: str) -> str:
+def _socket_directory(scratch_path: str) -> str:
     """Return a directory of this process whose path is short enough for sockets."""
-    return scratch if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY else _scratch_with_short_path()
+    return scratch_path if len(os.fsencode(scratch_path)) <= _LONGEST_SOCKET_DIRECTORY else _scratch_with_short_path()
 
 
 @cache

@@ -41,9 +41,9 @@ class SparkShuffle:
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
         shared_sender, counters = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
 
-        def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
+        def send(slices_of_task: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with count_into(counters):
-                yield from shared_sender.unpack()(bytes_done.add)(parts)
+                yield from shared_sender.unpack()(bytes_done.add)(slices_of_task)
 
         self._send_counters = counters
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partition_count)

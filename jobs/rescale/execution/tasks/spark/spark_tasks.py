@@ -52,8 +52,8 @@ class SparkTasks:
 
         def run_slice(slices_of_task: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with count_into(counters):
-                for part in slices_of_task:
-                    yield from work_through(shared_work.unpack(), part, bytes_done.add)
+                for unit_slice in slices_of_task:
+                    yield from work_through(shared_work.unpack(), unit_slice, bytes_done.add)
 
         with report_progress(progress, lambda: bytes_done.value):
             outcomes = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()

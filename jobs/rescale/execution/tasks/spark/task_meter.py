@@ -29,4 +29,4 @@ def count_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     counters_before, task = METER.read(), TaskContext.get()
     yield
     counters = METER.process_since(counters_before)
-    total.add(counters.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))
+    total.add(counters.plus(StepCounters(lost_task_count=task.attemptNumber() if task is not None else 0)))

@@ -36,13 +36,13 @@ def report_missing_executors(context: SparkContext) -> Iterator[None]:
 
 def watch(
     count_executors: Callable[[], int],
-    resources: str,
+    resources_text: str,
     end_event: threading.Event,
     first_seconds: float = _FIRST_NOTICE_SECONDS,
     interval_seconds: float = _NOTICE_INTERVAL_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
 ) -> None:
-    """Print the required `resources` after `first_seconds`, then every `interval_seconds`, until there are executors.
+    """Print `resources_text` after `first_seconds`, then every `interval_seconds`, until there are executors.
 
     Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
@@ -54,7 +54,9 @@ def watch(
             waited_seconds += poll_seconds
             if waited_seconds >= next_report:
                 next_report += interval_seconds
-                print(f"no executor has started for {waited_seconds:.0f} s: {resources}", file=sys.stderr, flush=True)
+                print(
+                    f"no executor has started for {waited_seconds:.0f} s: {resources_text}", file=sys.stderr, flush=True
+                )
 
 
 def missing_resources(conf: SparkConf, application: str) -> str:
