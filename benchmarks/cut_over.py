@@ -47,7 +47,7 @@ import tests_path  # noqa: F401
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.verify_task import _verify
-from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.airflow.steps.earlier_tasks import ROUNDS_KEY
 from rescale.flink.start import Start
 from rescale.flink_rest.client import PackagedProgram, SavepointFormat, StopMode
 from rescale.following.follower import Follower
@@ -293,7 +293,7 @@ def cut_over_live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> CutOver:
     bulk.job_id, bulk.shape = summary["job"], 1 - bulk.shape
     take_back(bulk)
     parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
-    predicted_seconds = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
+    predicted_seconds = (story.state.get(ROUNDS_KEY) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
     took_seconds = last_round_seconds[-1] if last_round_seconds else None
     cut_over = CutOver(summary["downtime_seconds"], parts, before, meanwhile, predicted_seconds, took_seconds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.savepoint_tasks import check_environment
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.runstate.claim import claim
@@ -49,7 +49,7 @@ def test_worker_is_not_checked_if_steps_run_in_pods(
 ) -> None:
     caplog.set_level("INFO")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv(DRIVER_POD, str(tmp_path / "pod.yaml"))
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, str(tmp_path / "pod.yaml"))
     assert checked(tmp_path / "rescaled")["ok"] > 5
     assert "Java" not in caplog.text
 

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rescale.airflow import rejection
 from rescale.airflow.savepoint_tasks import rejected
-from rescale.airflow.steps.earlier_tasks import ASK, PLAN, PLAN_ANSWER
+from rescale.airflow.steps.earlier_tasks import ASK_TASK, PLAN_ANSWER_KEY, PLAN_TASK
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
@@ -37,8 +37,8 @@ def plan(tmp_path: Path) -> Plan:
 def answered(plan: Plan, *, approved: bool = False, about: str | None = None, alive: bool = False) -> Any:
     """Return a task instance of a run whose question was answered; the run `other` may be alive."""
     xcoms = {
-        (ASK, PLAN_ANSWER): {"approved": approved, "plan": about or plan.digest, "words": ANSWER},
-        (PLAN, "return_value"): {"target": plan.target, "digest": plan.digest, "plan": places_of(plan).plan},
+        (ASK_TASK, PLAN_ANSWER_KEY): {"approved": approved, "plan": about or plan.digest, "words": ANSWER},
+        (PLAN_TASK, "return_value"): {"target": plan.target, "digest": plan.digest, "plan": places_of(plan).plan},
     }
     return SimpleNamespace(
         dag_id="rescale",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.live import driver_pod
 from rescale.airflow.live.mover import mover
 from rescale.airflow.steps import leftover_pods
@@ -58,7 +58,7 @@ def template(space: Namespace, cluster_s3: S3Server, tmp_path: Path) -> Iterator
 def test_rounds_go_on_in_another_pod_after_one_is_lost(
     template: str, space: Namespace, cluster_s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(DRIVER_POD, template)
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, template)
     access = {"config_file": os.environ["KUBECONFIG"], "kubernetes_conn_id": None}
     for module in (driver_pod, leftover_pods):
         monkeypatch.setattr(module, "CLUSTER_ACCESS", access)

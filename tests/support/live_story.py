@@ -14,7 +14,7 @@ import msgspec
 from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
-from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, XComField
 from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState, shared_by_the_run
 from support.filled_forms import filled_of_job
@@ -53,7 +53,7 @@ class LiveStory:
     def follow(self, closes: datetime | None = None) -> dict[str, Any]:
         """Try the task once, in a window that closes at `closes` if given, and return its summary."""
         instance = SimpleNamespace(
-            dag_id="a-dag", run_id=self.run_id, task_id=FOLLOW, task=None, xcom_push=self.state.set
+            dag_id="a-dag", run_id=self.run_id, task_id=FOLLOW_TASK, task=None, xcom_push=self.state.set
         )
         instance.get_task_states = lambda **_: {self.run_id: {}}
         instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}

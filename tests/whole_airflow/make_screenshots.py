@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from oracle.distribution import LINES  # noqa: E402
 from rescale.airflow.live.cut_over_question import CUT_OVER, NOT_YET  # noqa: E402
-from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER, FOLLOW  # noqa: E402
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER_TASK, FOLLOW_TASK  # noqa: E402
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome  # noqa: E402
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint  # noqa: E402
 from rescale.demo.ui import components  # noqa: E402
@@ -99,9 +99,9 @@ def _abort(pages: Pages, cluster: SessionCluster, target: str) -> None:
     _fill(pages, cluster, job_id, target, parallelism=3)
     take_picture(pages.driver, "live-form", 1100, 1760)
     run_id = _trigger(pages)
-    _take_picture_of_log(pages, "live-rounds", run_id, FOLLOW, "round 1")
+    _take_picture_of_log(pages, "live-rounds", run_id, FOLLOW_TASK, "round 1")
     _answer(pages, run_id, NOT_YET)
-    _take_picture_of_log(pages, "live-not-yet", run_id, ASK_CUT_OVER, "not yet")
+    _take_picture_of_log(pages, "live-not-yet", run_id, ASK_CUT_OVER_TASK, "not yet")
     pages.open_run(run_id)
     pages.mark_as_failed()
     pages.wait_for_state("Failed", _PATIENCE_SECONDS)
@@ -116,7 +116,7 @@ def _cut_over(pages: Pages, cluster: SessionCluster, target: str) -> None:
     _answer(pages, run_id, CUT_OVER, "live-question")
     pages.open_run(run_id)
     pages.wait_for_state("Success", _PATIENCE_SECONDS)
-    _take_picture_of_log(pages, "live-cut-over", run_id, FOLLOW, "stood still")
+    _take_picture_of_log(pages, "live-cut-over", run_id, FOLLOW_TASK, "stood still")
 
 
 def _start(cluster: SessionCluster) -> str:
@@ -157,7 +157,7 @@ def _answer(pages: Pages, run_id: str, option: str, shown: str | None = None) ->
     """Answer the question whether to cut over; with `shown`, take a picture of that name of the question."""
     pages.open_run(run_id)
     pages.wait_for_question(_PATIENCE_SECONDS)
-    pages.question_of(run_id, ASK_CUT_OVER)
+    pages.question_of(run_id, ASK_CUT_OVER_TASK)
     if shown is not None:
         take_picture(pages.driver, shown, 1100, 1000)
     pages.answer(option)

@@ -24,7 +24,7 @@ from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import PLAN_ANSWER, XComField, required_output
+from rescale.airflow.steps.earlier_tasks import PLAN_ANSWER_KEY, XComField, required_output
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
@@ -79,7 +79,7 @@ class PlanApproval(ApprovalOperator):
         self.expiring_notifiers = [notifier.create() for notifier in settings().notify.expiring]
 
     def execute(self, context: Context) -> Any:
-        from rescale.airflow.claims import refuse_pending_approval, this_run
+        from rescale.airflow.claims import identity_of_run, refuse_pending_approval
         from rescale.runstate.approval import ask
         from rescale.runstate.decisions import approval_of
         from rescale.runstate.documents import load_plan
@@ -100,7 +100,7 @@ class PlanApproval(ApprovalOperator):
                 if decision is None:
                     refuse_pending_approval(plan, ti)
                     accept_unconditional = params["accept_unconditional_publish"]
-                    ask(plan, this_run(context["dag_run"]), accept_unconditional=accept_unconditional)
+                    ask(plan, identity_of_run(context["dag_run"]), accept_unconditional=accept_unconditional)
         if decision is None:
             self._ask(
                 context,
@@ -141,7 +141,7 @@ class PlanApproval(ApprovalOperator):
 
         `digest` names the plan that the user saw: the task `plan` may have made another plan after the question.
         """
-        from rescale.airflow.claims import this_run
+        from rescale.airflow.claims import identity_of_run
         from rescale.runstate.approval import decide
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import Places
@@ -150,12 +150,12 @@ class PlanApproval(ApprovalOperator):
         with task_errors(), form_access(params):
             plan = load_plan(Places(target, digest).plan)
             accept_unconditional = params["accept_unconditional_publish"]
-            run = this_run(context["dag_run"])
+            run = identity_of_run(context["dag_run"])
             return decide(plan, run, answer_given, is_approved=is_approved, accept_unconditional=accept_unconditional)
 
     def _finish(self, context: Context, digest: str, answer_given: str, *, is_approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""
-        context["ti"].xcom_push(PLAN_ANSWER, {"approved": is_approved, "plan": digest, "words": answer_given})
+        context["ti"].xcom_push(PLAN_ANSWER_KEY, {"approved": is_approved, "plan": digest, "words": answer_given})
         if is_approved:
             log.info("%s", answer_given)
             return

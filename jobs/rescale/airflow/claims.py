@@ -20,7 +20,7 @@ from rescale.text.errors import RequestError
 _ACTIVE_STATES = ["queued", "running"]
 
 
-def this_run(dag_run: Any) -> dict[str, str]:
+def identity_of_run(dag_run: Any) -> dict[str, str]:
     """Return the names of Airflow, DAG and run that claims contain, to say which run has made the claim."""
     return {"airflow": _url_of_this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
 

@@ -21,30 +21,30 @@ from airflow.sdk import TriggerRule
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.form_advice import DISCARD_TITLE
 from rescale.airflow.steps.earlier_tasks import (
-    ANNOUNCE,
-    FOLLOW,
-    FOLLOWED_TARGET,
-    GO_BACK,
-    HAND_OVER,
-    INSPECT,
-    LOOK,
-    PLAN,
-    PUBLISH,
+    ANNOUNCE_TASK,
+    FOLLOW_TASK,
+    FOLLOWED_TARGET_KEY,
+    GO_BACK_TASK,
+    HAND_OVER_TASK,
+    INSPECT_TASK,
+    LOOK_TASK,
+    PLAN_TASK,
+    PUBLISH_TASK,
     TASKS_WITH_PODS,
-    VERIFY,
+    VERIFY_TASK,
     Summary,
     output_of_any,
     sibling_task_id,
     task_states,
 )
-from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
+from rescale.airflow.steps.rescale_task import NOTHING_TO_DO_KEY, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
 from rescale.text.errors import RequestError, RescaleError
 from rescale.text.units import counted
 
 log = logging.getLogger(__name__)
 
-END = "end"
+END_TASK = "end"
 
 _TITLE = "Did it go through?"
 
@@ -79,22 +79,22 @@ def end_task(
         )
         return published_summary
 
-    return rescale_task(end, END, _TITLE, has_access=False)().operator.as_teardown(on_failure_fail_dagrun=True)
+    return rescale_task(end, END_TASK, _TITLE, has_access=False)().operator.as_teardown(on_failure_fail_dagrun=True)
 
 
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
+    if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT_TASK)) == "skipped":
         skip_task("the tasks before this group have skipped it")
-    _skip_if_nothing_to_do(ti, [PLAN])
+    _skip_if_nothing_to_do(ti, [PLAN_TASK])
     published_summary = _published_summary(ti, params)
-    _refuse_unfinished(ti, published_summary["target"], [ANNOUNCE])
+    _refuse_unfinished(ti, published_summary["target"], [ANNOUNCE_TASK])
     return published_summary
 
 
 group_end_task = rescale_task(
-    _end_of_group, END, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
+    _end_of_group, END_TASK, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
 )
 """Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
@@ -115,7 +115,7 @@ def _delete_pods(ti: Any) -> None:
 def _skip_if_nothing_to_do(ti: Any, task_ids: Sequence[str]) -> None:
     """Skip this task, for the same reason, if a task in `task_ids` found nothing to do and no task failed."""
     for task_id in task_ids:
-        reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
+        reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO_KEY)
         # If tasks were cleared, the reason may be old: Airflow keeps the XCom of a task until the task starts again.
         if reason is not None and not _has_failed(ti):
             skip_task(reason)
@@ -145,9 +145,9 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """
     from rescale.airflow.rejection import refuse_published, rejection_of
 
-    plan_output, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
+    plan_output, summary = output_of_any(ti, PLAN_TASK, FOLLOW_TASK), output_of_any(ti, PUBLISH_TASK, FOLLOW_TASK)
     if plan_output is None:
-        target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED_TARGET)
+        target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW_TASK), key=FOLLOWED_TARGET_KEY)
         if target is None:
             raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_RESUME_ADVICE)
         with form_access(params):
@@ -161,10 +161,10 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
         _refuse_unpublished(ti, plan_output, has_summary=summary is not None)
     if summary is None:
         raise RescaleError(
-            f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
+            f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH_TASK)!r} did not finish",
             path=plan_output["target"],
             found=_failed_tasks(ti),
-            advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
+            advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH_TASK)!r} and those after it",
         )
     return dict(summary)
 
@@ -187,13 +187,13 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     state = state_of(target, None if claim is None else claim.plan)
     if (published_clause := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
-            f"the task {FOLLOW!r} did not finish, but {published_clause}",
+            f"the task {FOLLOW_TASK!r} did not finish, but {published_clause}",
             path=target,
             found=_failed_tasks(ti),
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    go_back_state = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
+    go_back_state = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK_TASK))
     store, advice = open_store(target), _LOG_ADVICE if go_back_state == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, run_directory(target)) for entry in store.list(place)}
@@ -210,7 +210,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
 
 
 def _directory_of_followed_job(ti: Any) -> str:
-    look_output: Summary = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, LOOK))
+    look_output: Summary = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, LOOK_TASK))
     directory: str = look_output["before"]["directory"]
     return directory
 
@@ -236,7 +236,7 @@ def _refuse_unpublished(ti: Any, plan_output: Summary, *, has_summary: bool) -> 
             found=_failed_tasks(ti),
             advice=_RESUME_ADVICE,
         )
-    if output_of_any(ti, HAND_OVER, FOLLOW) is None:
+    if output_of_any(ti, HAND_OVER_TASK, FOLLOW_TASK) is None:
         raise RequestError(
             "the result was published, but no longer exists",
             path=plan_output["target"],
@@ -254,14 +254,14 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     of them. If the job was rescaled while it ran, `follow_and_cut_over` did the work of `hand_over` and `announce`. If
     the job was stopped first, there is nothing for `compare_all_records` to do.
     """
-    # The task `GO_BACK` has started the old job.
-    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:
+    # The task `GO_BACK_TASK` has started the old job.
+    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK_TASK)) is not None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
-    was_followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    ignored_tasks = {HAND_OVER, ANNOUNCE} if was_followed else {VERIFY}
+    was_followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW_TASK)) is not None
+    ignored_tasks = {HAND_OVER_TASK, ANNOUNCE_TASK} if was_followed else {VERIFY_TASK}
     for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in ignored_tasks]:
-        if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
+        if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO_KEY) is None:
             raise RescaleError(
                 f"the result was published, but the task {task_id!r} did not succeed",
                 path=target,

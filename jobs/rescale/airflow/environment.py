@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.connections.spark import platform_spark
 from rescale.airflow.forms.form_advice import form_wording
 from rescale.airflow.steps.earlier_tasks import Summary
@@ -26,7 +26,7 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     Also checks this worker if it would run the steps as processes, or its rights to start pods if steps run in pods.
     Raises `RequestError` if a run would fail.
     """
-    uses_driver_pods = DRIVER_POD in os.environ
+    uses_driver_pods = DRIVER_POD_VARIABLE in os.environ
     checks_machine = not uses_driver_pods and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
     use_targets([target])

@@ -23,7 +23,7 @@ from rescale.airflow.savepoint_tasks import (
     show_plan,
     validate,
 )
-from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
+from rescale.airflow.steps.earlier_tasks import ANNOUNCE_TASK, ASK_TASK, XComField
 
 _ACCESS_FIELDS = ("connection", "source_connection")
 """Fields of the form that say how to reach the stores (`form_access`)."""
@@ -62,7 +62,7 @@ def rescale_graph(
         inspect_task, plan_task = inspect_with_values(params=values), plan({}, params=values)
     rejected_task = rejected(**form_arguments)
     approve_task = PlanApproval(
-        task_id=ASK,
+        task_id=ASK_TASK,
         task_display_name="Approve the plan",
         doc_md="Waits until somebody approves the plan. Skipped if nobody has to; fails if the plan is rejected.",
         plan=plan_task.operator.task_id,
@@ -88,7 +88,7 @@ def plan_only_graph() -> None:
 
 def savepoint_graph() -> None:
     """Create the tasks of a rescale whose source the form names."""
-    chain(rescale_graph().last_tasks, end_task(after_publication=[ANNOUNCE]))
+    chain(rescale_graph().last_tasks, end_task(after_publication=[ANNOUNCE_TASK]))
 
 
 def task_group_graph(values: Mapping[str, Any]) -> None:

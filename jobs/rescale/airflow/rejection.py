@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rescale.airflow.claims import claim_of_active_run
-from rescale.airflow.steps.earlier_tasks import ASK, PLAN, PLAN_ANSWER, sibling_task_id
+from rescale.airflow.steps.earlier_tasks import ASK_TASK, PLAN_ANSWER_KEY, PLAN_TASK, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.places import Places
@@ -34,8 +34,8 @@ def unpublished_clause(target: str, digest: str) -> str:
 
 def rejection_of(ti: Any) -> str | None:
     """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
-    answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK), key=PLAN_ANSWER)
-    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
+    answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK_TASK), key=PLAN_ANSWER_KEY)
+    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN_TASK))
     if answer is None or plan_output is None or answer["approved"] or answer["plan"] != plan_output["digest"]:
         return None
     return str(answer["words"])
@@ -59,7 +59,7 @@ def end_rejected(ti: Any) -> NoReturn:
     """Remove the staged files of a rejected plan, and raise `RequestError`; skip the task if no plan was rejected."""
     if (rejection := rejection_of(ti)) is None:
         skip_task("nobody has rejected the plan")
-    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
+    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN_TASK))
     target, digest = plan_output["target"], plan_output["digest"]
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)

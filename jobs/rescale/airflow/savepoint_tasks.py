@@ -18,13 +18,13 @@ from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.forms.filled_form import proof_of
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.steps.earlier_tasks import (
-    ANNOUNCE,
-    INSPECT,
-    PLAN,
-    PUBLISH,
-    REDISTRIBUTE,
-    RESHUFFLE,
-    VALIDATE,
+    ANNOUNCE_TASK,
+    INSPECT_TASK,
+    PLAN_TASK,
+    PUBLISH_TASK,
+    REDISTRIBUTE_TASK,
+    RESHUFFLE_TASK,
+    VALIDATE_TASK,
     Summary,
     XComField,
 )
@@ -139,18 +139,18 @@ def _announce(
     return announce_result(plan_output, inlet_events, outlet_events)
 
 
-inspect = rescale_task(_inspect, INSPECT, "Inspect the source")
-inspect_with_values = rescale_task(_inspect_with_values, INSPECT, "Inspect the source")
-_REPORT_LINKS = (ReportLink(PLAN),)
+inspect = rescale_task(_inspect, INSPECT_TASK, "Inspect the source")
+inspect_with_values = rescale_task(_inspect_with_values, INSPECT_TASK, "Inspect the source")
+_REPORT_LINKS = (ReportLink(PLAN_TASK),)
 
-plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT_LINKS)
-show_plan = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT_LINKS)
+plan = rescale_task(_plan, PLAN_TASK, "Plan", links=_REPORT_LINKS)
+show_plan = rescale_task(_show_plan, PLAN_TASK, "Plan", links=_REPORT_LINKS)
 check_environment = rescale_task(_check, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
 discard_task = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
     Step.RESHUFFLE,
-    RESHUFFLE,
+    RESHUFFLE_TASK,
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
     _moved_summary,
@@ -158,7 +158,7 @@ reshuffle = step_task(
 )
 redistribute = step_task(
     Step.REDISTRIBUTE,
-    REDISTRIBUTE,
+    REDISTRIBUTE_TASK,
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
     _moved_summary,
@@ -166,14 +166,14 @@ redistribute = step_task(
 )
 validate = step_task(
     Step.VALIDATE,
-    VALIDATE,
+    VALIDATE_TASK,
     "Validate the result",
     "Reads source and result back from storage, compares them, and writes the certificate.",
     _certificate_summary,
     arguments_of=lambda params: ["--proof", proof_of(params).value],
     links=_REPORT_LINKS,
 )
-publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True, links=_REPORT_LINKS)
+publish_result = rescale_task(_publish, PUBLISH_TASK, "Publish", multiple_outputs=True, links=_REPORT_LINKS)
 announce = rescale_task(
-    _announce, ANNOUNCE, "Announce the result", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
+    _announce, ANNOUNCE_TASK, "Announce the result", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
 )

@@ -15,7 +15,7 @@ import msgspec
 from airflow.sdk import Asset
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.claims import refuse_active_claim, refuse_pending_approval, this_run
+from rescale.airflow.claims import identity_of_run, refuse_active_claim, refuse_pending_approval
 from rescale.airflow.forms.filled_form import (
     check_changes,
     describe_request,
@@ -29,7 +29,7 @@ from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage, ReportPlace
-from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import PLAN_TASK, PUBLISH_TASK, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
 from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.rescale_task import skip_task
@@ -134,7 +134,7 @@ def make_plan(
     A plan that changes nothing is a mistake in the form, or, with `skips_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
-    request = replace(request, source=source_of_run(request.source, request.target, this_run(dag_run)))
+    request = replace(request, source=source_of_run(request.source, request.target, identity_of_run(dag_run)))
     plan, snapshot, source_offsets = prepare(request)
     document = plan_document(plan, snapshot, source_offsets, cluster_of_environment(os.environ))
     if skips_without_work and not _has_work(plan, params):
@@ -143,8 +143,8 @@ def make_plan(
     is_already_published = is_published(plan)
     proof_note = None if is_already_published else proof_sentence(plan, proof_of(params))
     if not is_already_published:
-        claim(plan, accept_unconditional=params["accept_unconditional_publish"], run_identity=this_run(dag_run))
-        note_run(plan, this_run(dag_run))
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"], run_identity=identity_of_run(dag_run))
+        note_run(plan, identity_of_run(dag_run))
     log_text(f"{request_sentence(request)}\n\n{render_text(plan_page(document))}")
     if not is_already_published:
         if proof_note is not None:
@@ -225,12 +225,12 @@ def published_plan(plan_output: Summary | None) -> Plan:
 
     Although the task `publish` is green, there may be no result: a user can mark the task as successful.
     """
-    plan = load_plan(required_output(PLAN, plan_output)["plan"])
+    plan = load_plan(required_output(PLAN_TASK, plan_output)["plan"])
     if not was_published(plan):
         raise RequestError(
-            f"{unpublished_clause(plan.target, plan.digest)}: the task {PUBLISH!r} did not finish",
+            f"{unpublished_clause(plan.target, plan.digest)}: the task {PUBLISH_TASK!r} did not finish",
             path=plan.target,
-            advice=f"clear the task {PUBLISH!r} and those after it",
+            advice=f"clear the task {PUBLISH_TASK!r} and those after it",
         )
     return plan
 

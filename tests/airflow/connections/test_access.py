@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD, form_access, s3_store_of, storage_access
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE, form_access, s3_store_of, storage_access
 from rescale.storage.s3.s3_advice import ADDRESSING
 from rescale.storage.s3.s3_client import client_for
 from rescale.storage.sides import StoreSide, side_of
@@ -99,7 +99,7 @@ def test_connection_of_the_source_gives_access_to_the_source_alone(
 
 
 def test_connection_of_the_source_is_refused_where_steps_run_in_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DRIVER_POD, "/template")
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, "/template")
     with pytest.raises(RequestError, match="in pods") as caught, form_access({"source_connection": "premises"}):
         pass
     assert "s3.source.secret" in str(caught.value.advice)
@@ -280,7 +280,7 @@ def test_missing_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_connection_is_refused_if_steps_run_in_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DRIVER_POD, "/etc/driver.yaml")
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, "/etc/driver.yaml")
     with (
         pytest.raises(RequestError, match="steps run in pods, which cannot use the connection 's3'") as caught,
         storage_access("s3"),

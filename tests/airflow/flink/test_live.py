@@ -19,7 +19,7 @@ from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.live.watch import Watch
-from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.airflow.steps.earlier_tasks import ROUNDS_KEY
 from rescale.cli.main import main
 from rescale.following.round_plan import plan_round
 from rescale.runstate.approval import decide_cut_over
@@ -52,7 +52,7 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
     parts = ["cancel", "publish", "check for a later snapshot", "start"]
     assert [part for part in summary["seconds"] if "last round" not in part] == parts
     assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
-    assert story.state[ROUNDS]["round"] >= 1
+    assert story.state[ROUNDS_KEY]["round"] >= 1
     remaining = [entry.uri for entry in open_store(story.target).list(run_directory(story.target))]
     assert not [uri for uri in remaining if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
     assert _verify(summary, story.form, None)["verdict"] == "complete"
@@ -69,7 +69,7 @@ def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
     assert story.shapes(summary["job"]) == {(4, 128)}
     wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
     assert cluster.alive() == {summary["job"]}
-    assert ROUNDS not in story.state
+    assert ROUNDS_KEY not in story.state
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
             story.follow(closes)
         store = open_store(story.target)
         assert [*store.list(story.target), *store.list(run_directory(story.target))] == []
-    assert story.state[ROUNDS]["round"] >= 1
+    assert story.state[ROUNDS_KEY]["round"] >= 1
     assert cluster.alive() == {story.job_id}
     wait_until(lambda: cluster.is_counting(story.job_id), "the job to go on counting")
 

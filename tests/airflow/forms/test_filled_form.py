@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.standard.utils.openlineage import _inject_openlineage_parent_info_to_dagrun_conf
 
 from rescale.airflow.forms.filled_form import (
-    ALLOWED_MODULES,
+    ALLOWED_MODULES_VARIABLE,
     proof_of,
     refuse_unapproved_drops,
     refuse_unintended_copy,
@@ -217,13 +217,13 @@ def test_hash_function_of_a_module_that_is_not_allowed_is_refused(name: str, mon
     params = filled(**PLACES, key_hashes=[name])
     with pytest.raises(RequestError, match="is not allowed for key hashes"):
         request_of(params)
-    monkeypatch.setenv(ALLOWED_MODULES, "company.keys, company.others")
+    monkeypatch.setenv(ALLOWED_MODULES_VARIABLE, "company.keys, company.others")
     with pytest.raises(RequestError, match="is not allowed for key hashes") as caught:
         request_of(params)
     assert caught.value.expected == "one of company.keys, company.others"
 
 
 def test_hash_function_of_an_allowed_module_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOWED_MODULES, "company.keys")
+    monkeypatch.setenv(ALLOWED_MODULES_VARIABLE, "company.keys")
     names = ["company.keys:of_order", "visits=company.keys:of_visit"]
     assert request_of(filled(**PLACES, key_hashes=names)).key_hash == {"": names[0], "visits": "company.keys:of_visit"}

@@ -17,7 +17,7 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.stopwatch import Stopwatch
-from rescale.airflow.steps.earlier_tasks import FOLLOW
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK
 from rescale.flink_rest.client import StopMode
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
@@ -55,7 +55,7 @@ def stopped(job_id: str) -> JobToRestart:
 
 
 def record_of(job_id: str) -> JobRecord:
-    ti = Mock(task_id=FOLLOW, run_id="a-run")
+    ti = Mock(task_id=FOLLOW_TASK, run_id="a-run")
     ti.get_task_states.return_value = {"a-run": {}}
     return JobRecord("a-dag/a-run", stopped(job_id), ti)
 

@@ -17,7 +17,7 @@ from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, cut_over_question_text
 from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
-from rescale.airflow.steps.earlier_tasks import FOLLOW
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK
 from rescale.runstate.decisions import cut_over_decision
 
 ROUNDS = {
@@ -42,14 +42,14 @@ def context(target: Path, follow: str = "running", rounds: dict[str, Any] | None
     given = None if rounds is None else {**rounds, "target": str(target)}
 
     def pull(task_ids: str, key: str) -> Any:
-        return given if task_ids == FOLLOW else pushed.get(key)
+        return given if task_ids == FOLLOW_TASK else pushed.get(key)
 
     ti = SimpleNamespace(
         dag_id="d",
         run_id="r",
         xcom_pull=pull,
         xcom_push=pushed.__setitem__,
-        get_task_states=lambda **_: {"r": {FOLLOW: follow}},
+        get_task_states=lambda **_: {"r": {FOLLOW_TASK: follow}},
     )
     form = {"while_it_runs": True, "connection": None, "accept_unconditional_publish": False, **params}
     run = SimpleNamespace(dag_id="d", run_id="r", triggering_user_name="ada")
@@ -130,7 +130,7 @@ def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> N
     task_context = context(target, rounds=ROUNDS)
     with pytest.raises(QuestionAsked):
         task.execute(task_context)
-    task_context["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
+    task_context["ti"].get_task_states = lambda **_: {"r": {FOLLOW_TASK: "failed"}}
     with pytest.raises(AirflowSkipException):
         answered(task, task_context, CUT_OVER)
     assert cut_over_decision(str(target)) is None

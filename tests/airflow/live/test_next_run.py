@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from rescale.airflow.claims import this_run
+from rescale.airflow.claims import identity_of_run
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.form_advice import DISCARD_TITLE, reword_for_form
 from rescale.airflow.hand_overs import RunJar
@@ -20,7 +20,7 @@ from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.live import next_run as left
 from rescale.airflow.live.next_run import leave_rounds, next_run
-from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET
+from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET_KEY
 from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
 from rescale.runstate.approval import decide_cut_over
@@ -168,16 +168,16 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     jar = RunJar("http://flink", "clicks.jar")
     before = JobToRestart("http://flink", "1" * 32, "clicks", StopMode.CHECKPOINT, JOB.checkpoints, 2, jar)
     run = SimpleNamespace(dag_id="a-dag", run_id="manual")
-    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_identity=this_run(run))
+    claim(plan_rescale(directory("2-clicks"), target, ["3"]), run_identity=identity_of_run(run))
     monkeypatch.setattr("rescale.airflow.job.job_operators.end_pending_work", lambda *_: None)
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: answer)
     task: Any = GoBack(task_id="back", old_job_document=msgspec.to_builtins(before))
     if still_runs:
         with pytest.raises(AirflowSkipException, match="still runs"):
-            run_operator(task, "manual", TaskState({FOLLOWED_TARGET: target}))
+            run_operator(task, "manual", TaskState({FOLLOWED_TARGET_KEY: target}))
         assert followed_job(target) == JOB
         return
-    assert run_operator(task, "manual", TaskState({FOLLOWED_TARGET: target})) == {
+    assert run_operator(task, "manual", TaskState({FOLLOWED_TARGET_KEY: target})) == {
         **answer,
         "in_place_of": before.job_id,
     }

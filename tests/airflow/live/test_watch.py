@@ -17,7 +17,7 @@ from rescale.airflow.live import watch as watch_module
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
 from rescale.airflow.steps import required_approval
-from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.airflow.steps.earlier_tasks import ROUNDS_KEY
 from rescale.flink_rest.running_job import JobOverview
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -177,9 +177,9 @@ def test_state_that_has_grown_before_the_last_round_waits_for_an_approval() -> N
 
 def test_approval_that_an_earlier_try_needed_is_needed_by_the_next() -> None:
     """Its question may be open, and the newest round may be smaller than the one that it was asked about."""
-    state = TaskState({ROUNDS: {"asks": True}})
+    state = TaskState({ROUNDS_KEY: {"asks": True}})
     assert watch(state=state).waits_for(ROUND) == "an approval"
-    state.set(ROUNDS, {"asks": False})
+    state.set(ROUNDS_KEY, {"asks": False})
     assert watch(state=state).waits_for(ROUND) is None
 
 

@@ -12,7 +12,7 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.process import ResultDocument
 from rescale.runstate.documents import load_plan
@@ -76,7 +76,7 @@ def test_operator_is_deferred_while_its_pod_runs(
 ) -> None:
     template = tmp_path / "driver.yaml"
     template.write_text("{}")
-    monkeypatch.setenv(DRIVER_POD, str(template))
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, str(template))
     begun: list[Any] = []
 
     def begin(pod: Any, _: Any) -> None:
@@ -122,7 +122,7 @@ def test_operator_is_deferred_while_its_pod_runs(
 def test_next_try_goes_on_with_the_checkpoint_of_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template = tmp_path / "driver.yaml"
     template.write_text("{}")
-    monkeypatch.setenv(DRIVER_POD, str(template))
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, str(template))
     begin = Mock(side_effect=lambda *_: defer_step())
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", begin)
     checkpoints, target = tmp_path / "checkpoints", str(tmp_path / "rescaled")

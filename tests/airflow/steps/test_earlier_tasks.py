@@ -32,7 +32,16 @@ from rescale.airflow.savepoint_tasks import (
     reshuffle,
     validate,
 )
-from rescale.airflow.steps.earlier_tasks import ASK, LOOK, OPEN, PLAN, PLAN_ANSWER, PUBLISH, TAKE, XComField
+from rescale.airflow.steps.earlier_tasks import (
+    ASK_TASK,
+    LOOK_TASK,
+    OPEN_TASK,
+    PLAN_ANSWER_KEY,
+    PLAN_TASK,
+    PUBLISH_TASK,
+    TAKE_TASK,
+    XComField,
+)
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.airflow.windows.window_tasks import close_window
 from rescale.flink_rest.client import StopMode
@@ -85,7 +94,7 @@ def called(task: Any, *inputs: Any, xcoms: Xcoms | None = None, **more: Any) -> 
 
 def function_of_step(task: Any) -> Any:
     with DAG("a-dag", schedule=None):
-        return task(None, PLAN).operator.python_callable
+        return task(None, PLAN_TASK).operator.python_callable
 
 
 def executed(operator: Any) -> Any:
@@ -96,21 +105,21 @@ def executed(operator: Any) -> Any:
 START = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
 
 MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
-    "plan": (PLAN, lambda: called(publish_result, None)),
-    "plan, by a step": (PLAN, lambda: called(reshuffle, None)),
-    "plan, by the announcement": (PLAN, lambda: announce.function(None, params=form())),
+    "plan": (PLAN_TASK, lambda: called(publish_result, None)),
+    "plan, by a step": (PLAN_TASK, lambda: called(reshuffle, None)),
+    "plan, by the announcement": (PLAN_TASK, lambda: announce.function(None, params=form())),
     "plan, by the question": (
-        PLAN,
-        lambda: executed(PlanApproval(task_id=ASK, plan=PLAN, closes_at=None)),
+        PLAN_TASK,
+        lambda: executed(PlanApproval(task_id=ASK_TASK, plan=PLAN_TASK, closes_at=None)),
     ),
     "savepoint": (
-        TAKE,
-        lambda: called(inspect, {"source": XComField(TAKE, "savepoint")}, dag=SimpleNamespace(params=form())),
+        TAKE_TASK,
+        lambda: called(inspect, {"source": XComField(TAKE_TASK, "savepoint")}, dag=SimpleNamespace(params=form())),
     ),
-    "job": (LOOK, lambda: executed(TakeSavepoint(task_id="take", old_job_document=None))),
-    "job, to hand over": (LOOK, lambda: executed(HandOverJob(task_id="hand_over", start=START))),
-    "job, to go back to": (LOOK, lambda: executed(GoBack(task_id="go_back", old_job_document=None))),
-    "result": (PUBLISH, lambda: executed(HandOverJob(task_id="hand_over", start=None))),
+    "job": (LOOK_TASK, lambda: executed(TakeSavepoint(task_id="take", old_job_document=None))),
+    "job, to hand over": (LOOK_TASK, lambda: executed(HandOverJob(task_id="hand_over", start=START))),
+    "job, to go back to": (LOOK_TASK, lambda: executed(GoBack(task_id="go_back", old_job_document=None))),
+    "result": (PUBLISH_TASK, lambda: executed(HandOverJob(task_id="hand_over", start=None))),
 }
 
 
@@ -130,7 +139,7 @@ def test_plan_without_a_stored_approval_is_not_executed(task: Any, rejected: boo
     claim(plan)
     if rejected:
         decide(plan, {"run": "a-run"}, "rejected by ada", is_approved=False)
-    xcoms = {(ASK, PLAN_ANSWER): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
+    xcoms = {(ASK_TASK, PLAN_ANSWER_KEY): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
     with pytest.raises(TaskEnded) as ended:
         called(task, planned(plan), xcoms=xcoms)
     assert ("rejected by ada" in str(ended.value.error.found)) is rejected
@@ -143,7 +152,7 @@ def test_unpublished_result_is_neither_announced_nor_remembered_by_a_window(plan
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": datetime.now(UTC).isoformat(), "closes": "later"}
     events = AssetEvents(RESCALED_SAVEPOINT, window)
-    xcoms = {(PLAN, "return_value"): planned(plan), (OPEN, "return_value"): opened}
+    xcoms = {(PLAN_TASK, "return_value"): planned(plan), (OPEN_TASK, "return_value"): opened}
     sentence = "nothing was published: the task 'publish' did not finish"
     with pytest.raises(TaskEnded, match=sentence):
         announce.function(planned(plan), params=form(), outlet_events=events)
@@ -165,7 +174,7 @@ def test_window_keeps_the_newest_savepoint_it_has_rescaled(
     opened = {"target": plan.target, "written": write_time, "closes": "later"}
     remembered, events = Mock(), AssetEvents(window)
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
-    xcoms = {(OPEN, "return_value"): opened}
+    xcoms = {(OPEN_TASK, "return_value"): opened}
     close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     assert remembered.set.called == (write_time > "2026-11-02T14")
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.steps.step_task import delete_pods_of_run
 from support.http_servers import LocalServer, QuietHandler, serving
 
@@ -59,7 +59,7 @@ class _Handler(QuietHandler):
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     (tmp_path / "driver.yaml").write_text(TEMPLATE)
-    monkeypatch.setenv(DRIVER_POD, str(tmp_path / "driver.yaml"))
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, str(tmp_path / "driver.yaml"))
     with serving(Cluster()) as server:
         server.pods = {"left": LABELS, "left-too": {**LABELS, "task_id": "validate"}}
         access = {
@@ -125,6 +125,6 @@ def test_refusal_of_the_cluster_is_warned_of_and_does_not_fail_the_task(
 
 
 def test_cluster_is_not_asked_if_steps_are_processes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DRIVER_POD)
+    monkeypatch.delenv(DRIVER_POD_VARIABLE)
     delete_pods_of_run("rescale_savepoint", RUN)
     assert set(cluster.pods) == {"left", "left-too"}

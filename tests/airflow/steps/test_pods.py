@@ -209,7 +209,7 @@ def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.Monke
     from rescale.airflow.forms.filled_form import proof_of
     from rescale.airflow.steps import step_task
 
-    monkeypatch.setenv(step_task.DRIVER_POD, "/driver.yaml")
+    monkeypatch.setenv(step_task.DRIVER_POD_VARIABLE, "/driver.yaml")
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", lambda *_: None)
     plan = claimed_plan(directory("2-source"), str(tmp_path / "target"), ["3"])
     planned = {"published": False, "plan": places_of(plan).plan}

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.settings import SETTINGS_VARIABLE, settings
 from rescale.airflow.steps.step_task import step_in_process, step_task
 from rescale.process import ResultDocument
@@ -77,8 +77,8 @@ def test_step_uses_the_cores_of_its_worker_by_default(
 
 def test_spark_in_the_settings_is_refused_if_steps_are_pods(platform: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.write_text("spark: {master: yarn}")
-    monkeypatch.setenv(DRIVER_POD, "/driver.yaml")
-    with pytest.raises(RequestError, match=DRIVER_POD):
+    monkeypatch.setenv(DRIVER_POD_VARIABLE, "/driver.yaml")
+    with pytest.raises(RequestError, match=DRIVER_POD_VARIABLE):
         step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.airflow.windows.dags import window_dag
 from rescale.airflow.windows.window import read_entry
-from rescale.airflow.windows.window_tasks import CLOSE
+from rescale.airflow.windows.window_tasks import CLOSE_TASK
 
 HOURS = {"schedule": "0 6 * * *", "timezone": "Europe/Berlin", "closes": "07:30", "parallelism": 8}
 SAVEPOINT_FIELDS = {"source": "/savepoints", "target": "/rescaled/{window}-{date}"}
@@ -35,7 +35,7 @@ def test_window_remembers_a_result_only_after_the_task_that_hands_it_over(
     """The first task also succeeds in a run with nothing to do, so the closing task must not follow it directly."""
     window, errors = read_entry("clicks", {**HOURS, **places})
     assert window is not None, errors
-    assert window_dag(window).get_task(CLOSE).upstream_task_ids == published
+    assert window_dag(window).get_task(CLOSE_TASK).upstream_task_ids == published
 
 
 def test_name_of_a_window_fits_into_the_id_of_a_dag() -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP
-from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER_TASK
 from rescale.storage.locations import contains, normalise
 from support.airflow_server import AirflowServer, Run, wait_for
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
@@ -66,9 +66,9 @@ def decide(run: Run, option: str) -> None:
     """Answer the question, and repeat that if it is asked again: Airflow loses an answer with the try that asked."""
 
     def is_decided() -> bool:
-        if run.task(ASK_CUT_OVER)["state"] == "awaiting_input":
-            run.answer(option, ASK_CUT_OVER)
-        return run.task(ASK_CUT_OVER)["state"] == "success"
+        if run.task(ASK_CUT_OVER_TASK)["state"] == "awaiting_input":
+            run.answer(option, ASK_CUT_OVER_TASK)
+        return run.task(ASK_CUT_OVER_TASK)["state"] == "success"
 
     wait_for(is_decided, "the decision", period=10)
 
@@ -92,7 +92,7 @@ def test_job_is_cut_over_though_the_following_task_is_killed(
     task_id = "follow_and_cut_over"
     wait_for(lambda: "base: checkpoint" in _log(job_run.run, task_id), "the base")
     os.kill(job_run.run.task(task_id)["pid"], signal.SIGKILL)
-    assert "newest round" in job_run.run.question(ASK_CUT_OVER)["body"]
+    assert "newest round" in job_run.run.question(ASK_CUT_OVER_TASK)["body"]
     decided = time.monotonic()
     decide(job_run.run, CUT_OVER)
     started = assert_handed_over(cluster, job_run, task_id)

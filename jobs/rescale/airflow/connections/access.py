@@ -23,7 +23,7 @@ from rescale.text.errors import RequestError, RescaleError
 if TYPE_CHECKING:
     from rescale.storage.store import Store
 
-DRIVER_POD = "RESCALE_DRIVER_POD"
+DRIVER_POD_VARIABLE = "RESCALE_DRIVER_POD"
 """Variable with the path of a pod template; if it is set, the steps that move or read state run in pods."""
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
 
 def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
     """Raise `RequestError` if steps run in pods or on a Spark cluster, to which this process cannot serve keys."""
-    if DRIVER_POD in os.environ:
+    if DRIVER_POD_VARIABLE in os.environ:
         raise RequestError(
             f"steps run in pods, which cannot use the connection {connection_id!r}",
             advice="leave the field empty, and give workers and pods the same access: Secrets that the chart's values "

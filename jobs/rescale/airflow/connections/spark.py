@@ -22,7 +22,7 @@ from rescale.text.errors import RequestError
 DEFAULT_MASTER = "local[*]"
 """Default Spark master: all cores of the worker."""
 
-_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_ARGUMENTS_VARIABLE = "PYSPARK_SUBMIT_ARGS"
 """Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
 
 _PROPERTY_BY_FIELD = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
@@ -52,7 +52,7 @@ class Spark(NamedTuple):
         if not self.configuration:
             return {}
         arguments = [part for name, value in self.configuration.items() for part in ("--conf", f"{name}={value}")]
-        return {_SUBMIT_ARGUMENTS: f"{shlex.join(arguments)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"}
+        return {_ARGUMENTS_VARIABLE: f"{shlex.join(arguments)} {os.environ.get(_ARGUMENTS_VARIABLE, 'pyspark-shell')}"}
 
 
 def platform_spark() -> Spark:

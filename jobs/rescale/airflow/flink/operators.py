@@ -18,7 +18,7 @@ from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answ
 from rescale.airflow.flink.stopping import JobToRestart, hand_job_over, job_to_restart_of
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.airflow.hand_overs import hand_over_of, start_of_document
-from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output, run_name
+from rescale.airflow.steps.earlier_tasks import LOOK_TASK, PUBLISH_TASK, name_of_run, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
@@ -57,7 +57,7 @@ class WaitingOperator(BaseOperator):
         self.defer(trigger=trigger, method_name=resume_method)
 
     def _run_name(self, context: Context) -> str:
-        return run_name(context["ti"])
+        return name_of_run(context["ti"])
 
     def _record(self, context: Context, old_job: JobToRestart) -> JobRecord:
         return JobRecord(self._run_name(context), old_job, context["ti"])
@@ -97,11 +97,11 @@ class HandOverJob(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            start = start_of_document(required_output(PUBLISH, self.start), self.parallelism)
+            start = start_of_document(required_output(PUBLISH_TASK, self.start), self.parallelism)
             self.log.info("command that starts the job: %s", start.command)
             old_job = job_to_restart_of(self.old_job_document) if self.old_job_document else None
             hand_over = (
-                old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
+                old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK_TASK, self.hand_over))
             )
             question = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
             question_or_answer = question or hand_job_over(hand_over, start, self._run_name(context), old_job)

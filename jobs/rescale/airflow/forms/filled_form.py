@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rescale.planning.request.request import Request
     from rescale.planning.request.surgery_request import Values
 
-ADDED_BY_AIRFLOW = frozenset({"openlineage"})
+PARAMS_ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 """Keys that Airflow itself adds to the `conf` of a run.
 
 With OpenLineage's provider enabled, `TriggerDagRunOperator` adds `openlineage`, which names parent and root task
 (`safe_inject_openlineage_properties_into_dagrun_conf`).
 """
 
-ALLOWED_MODULES = "RESCALE_KEY_HASH_MODULES"
+ALLOWED_MODULES_VARIABLE = "RESCALE_KEY_HASH_MODULES"
 """Environment variable with the names of the Python modules whose functions may hash keys, separated by commas.
 
 Without it, no module is allowed.
@@ -66,7 +66,7 @@ def _trimmed_value(field: str, value: Any) -> Any:
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
     """Raise `RequestError` for a value in `params` whose field is not in `form`; Airflow itself accepts it."""
-    if unknown_fields := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
+    if unknown_fields := sorted(params.keys() - form.keys() - PARAMS_ADDED_BY_AIRFLOW):
         raise RequestError(
             "a value was given for a field that the form does not have",
             expected=f"only {', '.join(form)}",
@@ -142,7 +142,7 @@ def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None
     from rescale.planning.request.request import request_of_values, target_place
 
     params = trimmed_values(params)
-    option_values = values_of(params)
+    option_values = option_values_of(params)
     with in_option(option("key-hash").flag):
         check_key_functions(name.rpartition("=")[2] for name in option_values["key-hash"])
     places = {**params, **(known_places or {})}
@@ -150,7 +150,7 @@ def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None
     return request_of_values(places["source"], places["target"], option_values)
 
 
-def values_of(params: Mapping[str, Any]) -> Values:
+def option_values_of(params: Mapping[str, Any]) -> Values:
     """Return the values of a form's options, by option name."""
     option_values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
     for operator, shape in _shapes_of_operators(params["operators"]):
@@ -236,7 +236,9 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
 
     A user of the form must not choose which code runs, so Airflow's administrator names the allowed modules.
     """
-    allowed_modules = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
+    allowed_modules = [
+        module.strip() for module in os.environ.get(ALLOWED_MODULES_VARIABLE, "").split(",") if module.strip()
+    ]
     for name in key_hashes:
         module, colon, _ = name.partition(":")
         if colon and module not in allowed_modules:
@@ -246,5 +248,6 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
                 if allowed_modules
                 else "a formula; no module is allowed",
                 found=name,
-                advice=f"Airflow's administrator can allow it, by the variable {ALLOWED_MODULES} of the workers",
+                advice="Airflow's administrator can allow it, by the variable "
+                f"{ALLOWED_MODULES_VARIABLE} of the workers",
             )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from airflow.sdk import Param
 
-from rescale.airflow.forms.filled_form import is_set, values_of
+from rescale.airflow.forms.filled_form import is_set, option_values_of
 from rescale.airflow.forms.form import Form, choice, flag, line
 from rescale.flink_rest.client import StopMode
 from rescale.options.rows import OPTIONS, ROUND_OPTION_NAMES
@@ -153,7 +153,7 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the options that a follower keeps for all of its rounds, by option name."""
-    option_values = values_of(params)
+    option_values = option_values_of(params)
     names = (*ROUND_OPTION_NAMES, "files") if option_values["files"] == Files.REFER else ROUND_OPTION_NAMES
     return {name: option_values[name] for name in names}
 

@@ -18,7 +18,7 @@ from rescale.airflow.live.follow_task import follow
 from rescale.airflow.live.verify_task import verify
 from rescale.airflow.savepoint_tasks import KnownPlaces
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import GO_BACK, HAND_OVER, LOOK, TAKE, XComField
+from rescale.airflow.steps.earlier_tasks import GO_BACK_TASK, HAND_OVER_TASK, LOOK_TASK, TAKE_TASK, XComField
 
 _RETRIES_TO_GO_BACK = 14
 """Retries for almost an hour: no job runs until the task has succeeded."""
@@ -37,7 +37,7 @@ def job_graph(
         look_task = look(known_places)
         prepare_task = prepare_files(known_places, look_task)
         take_task = TakeSavepoint(
-            task_id=TAKE,
+            task_id=TAKE_TASK,
             task_display_name="Take the savepoint",
             doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
             old_job_document=look_task["before"],
@@ -49,10 +49,10 @@ def job_graph(
         )
         follow_task = follow(known_places, closes_at, opens_at, look_task)
         verify_task = verify(follow_task)
-    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known_places or {})}, closes_at)
+    rescale = rescale_graph({"source": XComField(TAKE_TASK, "savepoint"), **(known_places or {})}, closes_at)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
         hand_over_task = HandOverJob(
-            task_id=HAND_OVER,
+            task_id=HAND_OVER_TASK,
             task_display_name="Hand over",
             doc_md="Starts the job from the result, or prints the command for it.",
             hand_over=look_task["hand_over"],
@@ -61,7 +61,7 @@ def job_graph(
             parallelism=look_task["parallelism"],
         )
         go_back_task = GoBack(
-            task_id=GO_BACK,
+            task_id=GO_BACK_TASK,
             task_display_name="Go back",
             doc_md="If anything failed, starts the stopped job again from its savepoint, with its old shape.",
             old_job_document=look_task["before"],
@@ -79,4 +79,4 @@ def job_graph(
 
 def running_job_graph() -> None:
     """Create the tasks of a rescale whose running job the form names."""
-    chain(job_graph().last_tasks, job_end_task([LOOK]))
+    chain(job_graph().last_tasks, job_end_task([LOOK_TASK]))

@@ -22,7 +22,7 @@ from rescale.airflow.flink.stopping import (
     take_savepoint,
 )
 from rescale.airflow.forms.filled_form import trimmed_values
-from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED_TARGET, LOOK, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, FOLLOWED_TARGET_KEY, LOOK_TASK, required_output
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import task_errors
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -50,9 +50,9 @@ class TakeSavepoint(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         if context["params"]["while_it_runs"]:
-            skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
+            skip_task(f"the state is moved while the job runs, by the task {FOLLOW_TASK!r}")
         with task_errors():
-            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
+            old_job = job_to_restart_of(required_output(LOOK_TASK, self.old_job_document))
             record = self._record(context, old_job)
             if old_job.taking is StopMode.RUN_ON:
                 return self._answer_or_defer(take_savepoint(old_job, record.run))
@@ -85,7 +85,7 @@ class GoBack(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
+            old_job = job_to_restart_of(required_output(LOOK_TASK, self.old_job_document))
             if old_job.taking is StopMode.RUN_ON:
                 skip_task("no need to go back: the run does not stop the job")
             if was_handed_over(self._record(context, old_job)):
@@ -152,7 +152,7 @@ class GoBack(WaitingOperator):
         """
         with task_errors():
             answer_of(event)
-            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
+            old_job = job_to_restart_of(required_output(LOOK_TASK, self.old_job_document))
         return self._start_again(context, old_job)
 
     def _snapshot_to_start_from(self, context: Context, old_job: JobToRestart) -> str | None:
@@ -175,15 +175,15 @@ class GoBack(WaitingOperator):
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds of this run to another run, if there are any. Errors are only logged: the job runs again."""
         ti = context["ti"]
-        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED_TARGET)) is None:
+        if (target := ti.xcom_pull(task_ids=FOLLOW_TASK, key=FOLLOWED_TARGET_KEY)) is None:
             return
         try:
             delete_pods_of_run(ti.dag_id, ti.run_id)  # a pod that is left over would go on with the last round
             with form_access(trimmed_values(context["params"])):
-                from rescale.airflow.claims import this_run
+                from rescale.airflow.claims import identity_of_run
                 from rescale.airflow.live.next_run import leave_rounds
 
-                advice = leave_rounds(target, old_job.directory, this_run(context["dag_run"]))
+                advice = leave_rounds(target, old_job.directory, identity_of_run(context["dag_run"]))
         except RescaleError as error:
             self.log.warning("the rounds cannot be left to another run: %s", error)
         else:

@@ -22,18 +22,18 @@ from rescale.airflow.job.job_operators import was_handed_over
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
-    ANNOUNCE,
-    FOLLOW,
-    GO_BACK,
-    HAND_OVER,
-    LOOK,
-    PLAN,
-    VERIFY,
+    ANNOUNCE_TASK,
+    FOLLOW_TASK,
+    GO_BACK_TASK,
+    HAND_OVER_TASK,
+    LOOK_TASK,
+    PLAN_TASK,
+    VERIFY_TASK,
     Summary,
+    name_of_run,
     output_of_any,
-    run_name,
 )
-from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
+from rescale.airflow.steps.rescale_task import NOTHING_TO_DO_KEY, rescale_task, skip_task
 from rescale.flink.start import REPLAY_WARNING
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join
@@ -66,7 +66,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
 
     refuse_unknown_fields(params, dag.params)
     check_changes(params)
-    if (stopped_job_of_run := stopped_job(run_name(ti))) is not None:
+    if (stopped_job_of_run := stopped_job(name_of_run(ti))) is not None:
         return _output_of_look(
             stopped_job_of_run,
             request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(known_places, ti)}),
@@ -109,7 +109,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             else:
                 _check_savepoint(flink, job, request, checkpoint, savepoint_format)
     if taking is not StopMode.RUN_ON:
-        refuse_handed_over(run_name(ti))
+        refuse_handed_over(name_of_run(ti))
         refuse_active_claim(request.target, ti)
         _check_places(request, None if live_request is None else old_job.directory)
     return _output_of_look(old_job, request)
@@ -199,40 +199,43 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
 def job_end_task(skipping_tasks: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
     """Return the last task (`end_task`) of a run that takes a job's savepoint; it also says what became of the job."""
     return end_task(
-        [*skipping_tasks, PLAN], after_publication=[HAND_OVER, ANNOUNCE, VERIFY, *after_publication], remark=_job_clause
+        [*skipping_tasks, PLAN_TASK],
+        after_publication=[HAND_OVER_TASK, ANNOUNCE_TASK, VERIFY_TASK, *after_publication],
+        remark=_job_clause,
     )
 
 
 def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
-    look_output, run = ti.xcom_pull(task_ids=LOOK), run_name(ti)
+    look_output, run = ti.xcom_pull(task_ids=LOOK_TASK), name_of_run(ti)
     if look_output is None:
         record = recorded_job(run)
         if record is None or not record.is_stopped:
-            return f"nothing is done to the job before the task {LOOK!r} has finished"
+            return f"nothing is done to the job before the task {LOOK_TASK!r} has finished"
         return (
             f"the job {record.old_job.name!r} might not be running, because this run has stopped it: clear the "
-            f"task {LOOK!r} and those after it, which go on with the job, or start the job by hand"
+            f"task {LOOK_TASK!r} and those after it, which go on with the job, or start the job by hand"
         )
-    old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
+    old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK_TASK)
     job_text = f"the job {old_job.name!r}"
     if old_job.taking is StopMode.RUN_ON:
         return f"the run does not stop {job_text}: {REPLAY_WARNING}"
     if go_back_output is not None and go_back_output.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{job_text} runs again: {describe_answer(go_back_output)}"
     # If tasks were cleared, the output may be from an earlier try and about another job.
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)
+    answer = output_of_any(ti, HAND_OVER_TASK, FOLLOW_TASK)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{job_text} was handed over: {describe_answer(answer)}"
     if was_handed_over(JobRecord(run, old_job, ti)):
         return f"{job_text} was handed over, and is left alone"
-    if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
+    if ti.xcom_pull(task_ids=GO_BACK_TASK, key=NOTHING_TO_DO_KEY) is not None:
         return f"{job_text} still runs"
     if (job_of_result := _job_of_result(old_job, run)) is not None:
         result_clause = f"was started from the result ({job_of_result})"
-        return f"{job_text} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
+        return f"{job_text} {result_clause}; clear the task {GO_BACK_TASK!r} to start it with its old shape"
     return (
-        f"{job_text} might not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+        f"{job_text} might not be running: read the log of the task {GO_BACK_TASK!r}, which has not succeeded, and "
+        "clear it"
     )
 
 
@@ -244,4 +247,4 @@ def _job_of_result(old_job: JobToRestart, run: str) -> str | None:
         return None
 
 
-look = rescale_task(_look_at_job, LOOK, "Look at the job", multiple_outputs=True)
+look = rescale_task(_look_at_job, LOOK_TASK, "Look at the job", multiple_outputs=True)

@@ -17,7 +17,7 @@ from rescale.airflow.flink.job_record import stopped_job
 from rescale.airflow.flink.stopping import job_to_restart_of
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
-from rescale.airflow.steps.earlier_tasks import LOOK, PREPARE, Summary, required_output, run_name
+from rescale.airflow.steps.earlier_tasks import LOOK_TASK, PREPARE_TASK, Summary, name_of_run, required_output
 from rescale.airflow.steps.rescale_task import rescale_task
 from rescale.flink_rest.client import StopMode
 
@@ -31,11 +31,11 @@ def _prepare(
     known_places: KnownPlaces, look_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None
 ) -> Summary:
     """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
-    old_job = job_to_restart_of(required_output(LOOK, look_output)["before"])
+    old_job = job_to_restart_of(required_output(LOOK_TASK, look_output)["before"])
     if params["while_it_runs"] or old_job.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the job is followed, or it ends with a savepoint")
         return {"files": 0}
-    if stopped_job(run_name(ti)) is not None:
+    if stopped_job(name_of_run(ti)) is not None:
         return {"files": 0}
     from rescale.airflow.live.copying_ahead import copy_ahead
     from rescale.planning.prepare import prepare
@@ -48,4 +48,4 @@ def _prepare(
     return structs.asdict(copy_ahead(old_job, plan_of, ti))
 
 
-prepare_files = rescale_task(_prepare, PREPARE, "Copy files ahead")
+prepare_files = rescale_task(_prepare, PREPARE_TASK, "Copy files ahead")

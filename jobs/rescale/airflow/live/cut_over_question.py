@@ -20,7 +20,7 @@ from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, trigg
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER, ENDED_STATES, FOLLOW, ROUNDS, task_states
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER_TASK, ENDED_STATES, FOLLOW_TASK, ROUNDS_KEY, task_states
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.text.units import duration, human_bytes
@@ -49,7 +49,7 @@ class AskToCutOver(HITLOperator):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(
-            task_id=ASK_CUT_OVER,
+            task_id=ASK_CUT_OVER_TASK,
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
@@ -66,8 +66,8 @@ class AskToCutOver(HITLOperator):
                 skip_task("the job is stopped before its state is moved")
             ti: Any = context["ti"]
             if _has_ended(ti):
-                skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
-            rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
+                skip_task(f"nothing to ask: the task {FOLLOW_TASK!r} has ended")
+            rounds = ti.xcom_pull(task_ids=FOLLOW_TASK, key=ROUNDS_KEY)
             # The state may grow above this limit, and then the cut-over needs an approval.
             may_grow = settings().approval.required.above_gigabytes is not None
             if rounds is not None and not rounds["asks"] and not may_grow:
@@ -78,9 +78,9 @@ class AskToCutOver(HITLOperator):
             self.assigned_users = allowed_users(triggered_by(context))
         self.body = cut_over_question_text(rounds)
         self.response_timeout = _REFRESH_AFTER
-        is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
+        is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS_KEY) is None
         self.notifiers = [SafeNotifier(notifier.create()) for notifier in settings().notify.waiting] if is_first else []
-        ti.xcom_push(ROUNDS, rounds)
+        ti.xcom_push(ROUNDS_KEY, rounds)
         return super().execute(context)
 
     def look_again(self, context: Context, event: Any = None) -> Any:  # noqa: ARG002
@@ -97,20 +97,20 @@ class AskToCutOver(HITLOperator):
             log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], pause_text)
             self._look_again(_PAUSE_AFTER_NOT_YET)
         if _has_ended(context["ti"]):
-            skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
+            skip_task(f"the answer came too late: the task {FOLLOW_TASK!r} has ended")
         is_approved = chosen_options == [CUT_OVER]
         if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
             return self.execute(context)
-        from rescale.airflow.claims import this_run
+        from rescale.airflow.claims import identity_of_run
         from rescale.runstate.approval import decide_cut_over
 
-        rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS)
+        rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS_KEY)
         params = trimmed_values(context["params"])
         with task_errors(), form_access(params):
             decision = decide_cut_over(
                 rounds["target"],
-                this_run(context["dag_run"]),
+                identity_of_run(context["dag_run"]),
                 f"{'approved' if is_approved else 'given up'} by {user['name']}",
                 is_approved=is_approved,
                 accept_unconditional=params["accept_unconditional_publish"],
@@ -126,7 +126,7 @@ class AskToCutOver(HITLOperator):
 
 def _has_ended(ti: Any) -> bool:
     """Return whether the task that follows the job has ended, for example because its window closed."""
-    return task_states(ti).get(FOLLOW) in ENDED_STATES
+    return task_states(ti).get(FOLLOW_TASK) in ENDED_STATES
 
 
 def cut_over_question_text(rounds: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.state_stores import task_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, Summary, XComField
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, Summary, XComField
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 
 _RETRIES: dict[str, Any] = {
@@ -56,10 +56,10 @@ def _instant(field: XComField | None, ti: Any) -> datetime | None:
 
 follow = rescale_task(
     _follow,
-    FOLLOW,
+    FOLLOW_TASK,
     "Follow the job, and cut over",
     inlets=[RESCALED_SAVEPOINT],
     outlets=[RESCALED_SAVEPOINT],
-    links=(ReportLink(FOLLOW),),
+    links=(ReportLink(FOLLOW_TASK),),
     **_RETRIES,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.claims import this_run
+from rescale.airflow.claims import identity_of_run
 from rescale.airflow.flink.answer_watch import AnswerWatch
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import Answer, describe_answer
@@ -23,7 +23,7 @@ from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPlace
 from rescale.airflow.savepoint_work import add_event
-from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET, LOOK, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET_KEY, LOOK_TASK, Summary, required_output
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -58,16 +58,16 @@ def follow_and_cut_over(
     """
     live_request = live_request_of(params)
     assert live_request is not None
-    look_output = required_output(LOOK, look_output)
+    look_output = required_output(LOOK_TASK, look_output)
     old_job = job_to_restart_of(look_output["before"])
     target = target_place({**params, **places}["target"])
     use_targets([target])
-    ti.xcom_push(FOLLOWED_TARGET, target)
+    ti.xcom_push(FOLLOWED_TARGET_KEY, target)
     with _discarding_rounds_of_closed_window(target), mover(target, ti) as mover_of_run:
         follower = Follower(
             target,
             FollowedJob(old_job.directory, followed_options(params)),
-            this_run(dag_run),
+            identity_of_run(dag_run),
             mover_of_run.move,
             lambda line: log.info("%s", line),
             params["accept_unconditional_publish"],

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.connections.spark import platform_spark
 from rescale.airflow.steps.step_task import environment_of_steps
 from rescale.airflow.task_log import StepLog
@@ -58,7 +58,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     def move_all(plan: Plan, proof: Proof) -> None:
         run_in_pod_or_process(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
 
-    if (template := os.environ.get(DRIVER_POD)) is None:
+    if (template := os.environ.get(DRIVER_POD_VARIABLE)) is None:
         spark = platform_spark()
         remove_all_abandoned()
         with LastingProcess(spark.master, log, environment=environment_of_steps(spark)) as process:
@@ -78,7 +78,7 @@ def run_in_pod_or_process(step: Step, target: str, arguments: Sequence[str], ti:
     A pod writes its result document beside `target`; the document is deleted afterwards.
     """
     log = StepLog().log_line
-    if (template := os.environ.get(DRIVER_POD)) is None:
+    if (template := os.environ.get(DRIVER_POD_VARIABLE)) is None:
         spark = platform_spark()
         environment = environment_of_steps(spark)
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:

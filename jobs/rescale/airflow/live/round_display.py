@@ -15,7 +15,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest_checkpoint
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
-from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.airflow.steps.earlier_tasks import ROUNDS_KEY
 from rescale.following.follower import Follower
 from rescale.following.round_line import round_line
 from rescale.report.documents import PlanDocument, ReportDocument
@@ -82,8 +82,8 @@ class RoundDisplay:
     def _put(self, document: dict[str, Any]) -> None:
         with open_flink(self.old_job.flink) as flink:
             document = {**document, "first_checkpoint": first_checkpoint_text(flink, self.old_job.job_id)}
-        self.task_state.set(ROUNDS, document)
-        self.ti.xcom_push(ROUNDS, document)
+        self.task_state.set(ROUNDS_KEY, document)
+        self.ti.xcom_push(ROUNDS_KEY, document)
 
     @cached_property
     def _plan(self) -> PlanDocument:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from rescale.airflow.steps.earlier_tasks import FOLLOW, VERIFY, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, VERIFY_TASK, Summary, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.runstate.step import Step
 from rescale.text.errors import IntegrityError
@@ -25,7 +25,7 @@ def _verify(follow_output: Mapping[str, Any] | None, params: Any = None, ti: Any
     from rescale.plan.proof import Proof
     from rescale.runstate.certificate import Certificate
 
-    result = required_output(FOLLOW, follow_output)
+    result = required_output(FOLLOW_TASK, follow_output)
     arguments = ["--source", result["source"], "--target", result["target"], "--proof", Proof.RECORDS.value]
     try:
         document = run_in_pod_or_process(Step.VALIDATE, result["target"], arguments, ti)
@@ -40,4 +40,4 @@ def _verify(follow_output: Mapping[str, Any] | None, params: Any = None, ti: Any
     return as_output(certificate_summary(certificate, result["certificate"]))
 
 
-verify = rescale_task(_verify, VERIFY, "Compare all records")
+verify = rescale_task(_verify, VERIFY_TASK, "Compare all records")

@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.steps.earlier_tasks import ROUNDS, run_name
+from rescale.airflow.steps.earlier_tasks import ROUNDS_KEY, name_of_run
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower
@@ -69,7 +69,7 @@ class Watch:
     _needs_approval: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        shown_rounds = self.task_state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
+        shown_rounds = self.task_state.get(ROUNDS_KEY)  # by an earlier try of the task, whose question may be open
         self._needs_approval = shown_rounds is not None and shown_rounds["asks"]
 
     def is_cancelled(self) -> bool:
@@ -91,7 +91,7 @@ class Watch:
     @property
     def record(self) -> JobRecord:
         """The record of what the run has done to the job."""
-        return JobRecord(run_name(self.ti), self.old_job, self.ti)
+        return JobRecord(name_of_run(self.ti), self.old_job, self.ti)
 
     def follow(self) -> None:
         """Make rounds until a cut-over may begin.

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.connections.access import DRIVER_POD, form_access
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE, form_access
 from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.filled_form import proof_of, trimmed_values
 from rescale.airflow.forms.given_values import check_values, given_values
@@ -122,7 +122,7 @@ class RescaleOperator(BaseOperator):
                 inspect_source(form, form, {})
                 plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skips_without_work=True)
                 _refuse_unapproved(plan_output, form)
-                if template := os.environ.get(DRIVER_POD):
+                if template := os.environ.get(DRIVER_POD_VARIABLE):
                     pod = self._pod_of(template, plan_output, form)
                 else:
                     step_in_process(Step.RUN, _no_summary, _proof_arguments)(plan_output, form)
@@ -140,7 +140,7 @@ class RescaleOperator(BaseOperator):
         """
         if plan_output is None:
             return self.execute(context)
-        pod = self._pod_of(os.environ[DRIVER_POD], plan_output, self._form())
+        pod = self._pod_of(os.environ[DRIVER_POD_VARIABLE], plan_output, self._form())
         self._wait(pod, plan_output, lambda: pod.trigger_reentry(context, event))
         return self._finish(plan_output, context)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup, XComArg
 
-from rescale.airflow.ending import END
+from rescale.airflow.ending import END_TASK
 from rescale.airflow.forms.given_values import given_values
 from rescale.airflow.graph import task_group_graph
 
@@ -27,7 +27,7 @@ class RescaleTaskGroup(TaskGroup):
         """Output with the fields of the published result: `target`, `start` (a command), `starting` (for
         `HandOverOperator`), `metadata_sha256`, `certificate` and `certificate_sha256`.
         """
-        end: Any = self.children[f"{self.group_id}.{END}"]
+        end: Any = self.children[f"{self.group_id}.{END_TASK}"]
         output: XComArg = end.output
         return output
 

@@ -13,29 +13,30 @@ from rescale.text.errors import RequestError
 Summary = dict[str, Any]
 """Output of a task for other tasks, stored in Airflow's database; at most 8 KiB of JSON."""
 
-OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
-PREPARE = "copy_files_ahead"
-HAND_OVER, FOLLOW, ASK_CUT_OVER, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
-ANNOUNCE, GO_BACK = "announce", "go_back"
+OPEN_TASK, LOOK_TASK, TAKE_TASK = "open_window", "look_at_job", "take_savepoint"
+PLAN_TASK, ASK_TASK, PUBLISH_TASK = "plan", "approve", "publish"
+PREPARE_TASK, FOLLOW_TASK, ASK_CUT_OVER_TASK = "copy_files_ahead", "follow_and_cut_over", "ask_to_cut_over"
+HAND_OVER_TASK, VERIFY_TASK = "hand_over", "compare_all_records"
+ANNOUNCE_TASK, GO_BACK_TASK = "announce", "go_back"
 """Ids of the tasks whose output other tasks read."""
 
-INSPECT, RESHUFFLE, REDISTRIBUTE, VALIDATE = (
+INSPECT_TASK, RESHUFFLE_TASK, REDISTRIBUTE_TASK, VALIDATE_TASK = (
     "inspect",
     "reshuffle_keyed_state",
     "redistribute_operator_state",
     "validate",
 )
 
-TASKS_WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
+TASKS_WITH_PODS = (RESHUFFLE_TASK, REDISTRIBUTE_TASK, VALIDATE_TASK)
 """Ids of the tasks that may start a pod."""
 
-ROUNDS = "rounds"
+ROUNDS_KEY = "rounds"
 """Key under which the task that follows a job describes the newest round, in an XCom and in the state of the task."""
 
-FOLLOWED_TARGET = "followed"
+FOLLOWED_TARGET_KEY = "followed"
 """Key of the XCom in which the task that follows a job stores its target when it starts."""
 
-PLAN_ANSWER = "approved"
+PLAN_ANSWER_KEY = "approved"
 """Key of the XCom with the answer about a plan.
 
 Its fields: digest of the `plan`, whether it is `approved`, and the answer as a clause (`words`). The XCom is only for
@@ -48,7 +49,7 @@ ENDED_STATES = ("success", "failed", "skipped", "upstream_failed", "removed")
 T = TypeVar("T")
 
 
-def run_name(ti: Any) -> str:
+def name_of_run(ti: Any) -> str:
     """Return the name that all tasks of a run share; the ids that Flink gets are derived from it."""
     return f"{ti.dag_id}/{ti.run_id}"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import ASK, PLAN, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import ASK_TASK, PLAN_TASK, Summary, required_output
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plan_to_execute(plan_output: Summary | None, params: Mapping[str, Any]) -> P
     from rescale.runstate.places import places_of
     from rescale.runstate.publication import was_published
 
-    plan = load_plan(required_output(PLAN, plan_output)["plan"])
+    plan = load_plan(required_output(PLAN_TASK, plan_output)["plan"])
     reason = approval_reason(plan, params)
     decision = approval_of(places_of(plan)).decision if reason else None
     if reason is None or (decision is not None and decision.approved) or was_published(plan):
@@ -64,8 +64,8 @@ def plan_to_execute(plan_output: Summary | None, params: Mapping[str, Any]) -> P
         "the plan was rejected" if decision is not None else "the plan needs an approval, and nobody has approved it",
         path=plan.target,
         expected=f"an approval: {reason}",
-        found=decision or f"no answer in the task {ASK!r}",
+        found=decision or f"no answer in the task {ASK_TASK!r}",
         advice="trigger another run"
         if decision is not None
-        else f"clear the task {ASK!r} and those after it, and answer its question",
+        else f"clear the task {ASK_TASK!r} and those after it, and answer its question",
     )

@@ -32,14 +32,14 @@ ArgumentsOf = Callable[[Mapping[str, Any]], list[str]]
 """Function from a filled form to further arguments of a step."""
 
 
-NOTHING_TO_DO = "nothing_to_do"
+NOTHING_TO_DO_KEY = "nothing_to_do"
 """Key of the XCom with the reason why a task skipped itself. Tasks that Airflow skipped or cancelled do not have it."""
 
 
 def skip_task(reason: str) -> NoReturn:
     """End a task as skipped, and record the reason, which Airflow itself does not show."""
     log.info("%s", reason)
-    get_current_context()["ti"].xcom_push(NOTHING_TO_DO, reason)
+    get_current_context()["ti"].xcom_push(NOTHING_TO_DO_KEY, reason)
     raise AirflowSkipException(reason)
 
 

@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.connections.spark import Spark, platform_spark
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling_task_id
+from rescale.airflow.steps.earlier_tasks import PLAN_TASK, Summary, required_output, sibling_task_id
 from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.rescale_task import ArgumentsOf, SummaryOf, rescale_task
 from rescale.airflow.steps.trace_context import trace_context
@@ -43,7 +43,7 @@ def step_task(
     `summary_of` makes the task's summary from the step's result document. `arguments_of` returns arguments that depend
     on the form.
     """
-    if DRIVER_POD not in os.environ:
+    if DRIVER_POD_VARIABLE not in os.environ:
         run = step_in_process(step, summary_of, arguments_of)
         task = rescale_task(run, task_id, display_name, doc_md=doc, **arguments)
 
@@ -55,7 +55,7 @@ def step_task(
     _refuse_spark_setting()
     from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
 
-    template = os.environ[DRIVER_POD]
+    template = os.environ[DRIVER_POD_VARIABLE]
 
     def make_pod_task(plan_output: Any, sibling_id: str, values: Mapping[str, Any] | None = None) -> Any:
         return StepPod(
@@ -79,7 +79,7 @@ def _refuse_spark_setting() -> None:
     if settings().spark is not None:
         raise RequestError(
             f"the settings of the platform name a Spark master, but steps run in pods, whose template names it "
-            f"({DRIVER_POD})",
+            f"({DRIVER_POD_VARIABLE})",
             expected="a Spark master in the template only",
             found="the field 'spark' in the settings",
             advice="remove the field",
@@ -91,7 +91,7 @@ def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -
 
     Processes need no clean-up: they end with their worker.
     """
-    if template := os.environ.get(DRIVER_POD):
+    if template := os.environ.get(DRIVER_POD_VARIABLE):
         from rescale.airflow.steps.leftover_pods import delete_leftover_pods
 
         delete_leftover_pods(template, dag_id, run_id, task_ids)
@@ -104,7 +104,7 @@ def step_in_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf
         from rescale.process import run_step
         from rescale.runstate.places import places_of
 
-        plan_output = required_output(PLAN, plan_output)
+        plan_output = required_output(PLAN_TASK, plan_output)
         plan = plan_to_execute(plan_output, params)
         if plan_output["published"]:
             log.info("nothing to do: an earlier run has published the result")

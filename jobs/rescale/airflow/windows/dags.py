@@ -10,9 +10,9 @@ from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.graph import rescale_graph
 from rescale.airflow.job.job_flow import job_graph
 from rescale.airflow.job.job_tasks import job_end_task
-from rescale.airflow.steps.earlier_tasks import ANNOUNCE, LOOK, OPEN, PLAN, XComField
+from rescale.airflow.steps.earlier_tasks import ANNOUNCE_TASK, LOOK_TASK, OPEN_TASK, PLAN_TASK, XComField
 from rescale.airflow.windows.window import Window
-from rescale.airflow.windows.window_tasks import CLOSE, close_window, open_window
+from rescale.airflow.windows.window_tasks import CLOSE_TASK, close_window, open_window
 from rescale.text.units import duration
 
 
@@ -28,14 +28,14 @@ def window_dag(window: Window) -> DAG:
         doc_md=_dag_description(window),
         **dag_arguments(window.form(), ["window"], one_run_at_once=True),
     ) as dag:
-        open_task, closes_at = open_window(window, asset), XComField(OPEN, "closes")
+        open_task, closes_at = open_window(window, asset), XComField(OPEN_TASK, "closes")
         if window.has_job:
-            opens_at = XComField(OPEN, "opens", is_optional=True)
-            rescale = job_graph({"target": XComField(OPEN, "target")}, closes_at, opens_at)
-            end = job_end_task([OPEN, LOOK], [CLOSE])
+            opens_at = XComField(OPEN_TASK, "opens", is_optional=True)
+            rescale = job_graph({"target": XComField(OPEN_TASK, "target")}, closes_at, opens_at)
+            end = job_end_task([OPEN_TASK, LOOK_TASK], [CLOSE_TASK])
         else:
-            rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes_at)
-            end = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
+            rescale = rescale_graph({place: XComField(OPEN_TASK, place) for place in ("source", "target")}, closes_at)
+            end = end_task([OPEN_TASK, PLAN_TASK], after_publication=[ANNOUNCE_TASK, CLOSE_TASK])
         close_task = close_window(asset)
         chain(open_task, rescale.first_task)
         chain(rescale.result_tasks, close_task)
@@ -54,7 +54,7 @@ def _dag_description(window: Window) -> str:
     lead_sentence = (
         f"\nIts runs begin {lead_text} earlier, and cut over while the window is open." if window.begins_before else ""
     )
-    log_tasks = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
+    log_tasks = f"`{OPEN_TASK}` or `{LOOK_TASK}`" if window.has_job else f"`{OPEN_TASK}`"
     return f"""### Window {window.name}
 
 Rescales {subject} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M}

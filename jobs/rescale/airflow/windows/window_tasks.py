@@ -17,7 +17,15 @@ from airflow.sdk import Asset, TriggerRule
 from rescale.airflow.flink.job_record import stopped_job
 from rescale.airflow.forms.filled_form import refuse_unknown_fields
 from rescale.airflow.state_stores import window_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output, run_name
+from rescale.airflow.steps.earlier_tasks import (
+    FOLLOW_TASK,
+    OPEN_TASK,
+    PLAN_TASK,
+    Summary,
+    name_of_run,
+    output_of_any,
+    required_output,
+)
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.targets import pattern_fault, target_of
@@ -27,7 +35,7 @@ from rescale.text.errors import RequestError
 
 log = logging.getLogger(__name__)
 
-CLOSE = "close_window"
+CLOSE_TASK = "close_window"
 
 _SCHEDULED_RUNS = ("scheduled", "backfill")
 """Types of runs that begin when the schedule says so (`DagRunType`).
@@ -36,7 +44,7 @@ Somebody starts all other runs: in the UI, over REST, by `TriggerDagRunOperator`
 asset.
 """
 
-_LAST_RESCALED = "last"
+_LAST_RESCALED_KEY = "last"
 
 
 def open_window(window: Window, asset: Asset) -> Any:
@@ -45,10 +53,12 @@ def open_window(window: Window, asset: Asset) -> Any:
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
         refuse_unknown_fields(params, dag.params)  # checked first: a skipped run would not show a mistake in its form
-        last_rescaled = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
+        last_rescaled = (
+            window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED_KEY) if "source" in params else None
+        )
         return opened_window(window.name, window.hours, params, dag_run, last_rescaled, datetime.now(UTC))
 
-    return rescale_task(check_hours, OPEN, "Is the window open?", inlets=[asset])()
+    return rescale_task(check_hours, OPEN_TASK, "Is the window open?", inlets=[asset])()
 
 
 def close_window(asset: Asset) -> Any:
@@ -68,13 +78,13 @@ def close_window(asset: Asset) -> Any:
         """Records what was rescaled; the next run looks for something newer."""
         from rescale.airflow.savepoint_work import ALREADY_ANNOUNCED, add_event, published_plan
 
-        plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
-        window_output: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
+        plan = published_plan(output_of_any(ti, PLAN_TASK, FOLLOW_TASK))
+        window_output: Summary = required_output(OPEN_TASK, ti.xcom_pull(task_ids=OPEN_TASK))
         record = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         # An older run may run again because somebody has cleared it.
-        if "written" in record and _is_newer(record, state.get(_LAST_RESCALED)):
-            state.set(_LAST_RESCALED, record)
+        if "written" in record and _is_newer(record, state.get(_LAST_RESCALED_KEY)):
+            state.set(_LAST_RESCALED_KEY, record)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(ALREADY_ANNOUNCED)
         return record
@@ -82,7 +92,7 @@ def close_window(asset: Asset) -> Any:
     title = "Remember what was rescaled"
     # Of the two tasks that can hand a job over, one skips itself.
     trigger_rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    return rescale_task(record_result, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=trigger_rule)()
+    return rescale_task(record_result, CLOSE_TASK, title, inlets=[asset], outlets=[asset], trigger_rule=trigger_rule)()
 
 
 def opened_window(
@@ -118,7 +128,7 @@ def opened_window(
     elif now > closes_at:
         now_text = _format_instant(now.astimezone(hours.zone))
         reason = f"too late: the window opened at {opens_text} and closed at {closes_text}, and it is {now_text} now"
-    if reason is not None and not ("job" in params and stopped_job(run_name(dag_run))):
+    if reason is not None and not ("job" in params and stopped_job(name_of_run(dag_run))):
         skip_task(f"{reason}{hint}")
     log.info("the window is open until %s", _format_instant(closes_at))
     output = {
