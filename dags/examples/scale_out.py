@@ -45,20 +45,25 @@ with DAG(
             jobs = flink.get("/jobs/overview").json()["jobs"]
             job_id = next(job["jid"] for job in jobs if job["name"] == params["job"] and job["state"] == "RUNNING")
             vertices = flink.get(f"/jobs/{job_id}").json()["vertices"]
-            metric = "busyTimeMsPerSecond"
-            values = [
-                value["max"]
+            metric_name = "busyTimeMsPerSecond"
+            busy_milliseconds = [
+                metric_value["max"]
                 for vertex in vertices
-                for value in flink.get(
-                    f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics", params={"get": metric, "agg": "max"}
+                for metric_value in flink.get(
+                    f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics",
+                    params={"get": metric_name, "agg": "max"},
                 ).json()
-                if value["max"] != "NaN"  # a source with the interface SourceFunction does not measure it
+                if metric_value["max"] != "NaN"  # a source with the interface SourceFunction does not measure it
             ]
-        busiest = max(values, default=0)  # Flink lists no metrics of a job that has just started
-        old = max(vertex["parallelism"] for vertex in vertices)
-        new = min(2 * old, LARGEST_PARALLELISM)
-        print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old}")
-        return {"old": old, "new": new} if busiest >= params["busy_ms"] and new > old else {}
+        busiest = max(busy_milliseconds, default=0)  # Flink lists no metrics of a job that has just started
+        old_parallelism = max(vertex["parallelism"] for vertex in vertices)
+        new_parallelism = min(2 * old_parallelism, LARGEST_PARALLELISM)
+        print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old_parallelism}")
+        return (
+            {"old": old_parallelism, "new": new_parallelism}
+            if busiest >= params["busy_ms"] and new_parallelism > old_parallelism
+            else {}
+        )
 
     @task(trigger_rule="one_failed")
     def refuse_second_job(params: dict[str, Any]) -> None:
