@@ -79,7 +79,7 @@ def end_of(xcoms: XComField, states: dict[str, str]) -> Any:
 def output_of_end(instance: Any, *, has_job: bool = True) -> Any:
     """Run the last task of a DAG with or without a job, and return its output."""
     with DAG("a-dag", schedule=None) as dag:
-        job_end_task([LOOK_TASK]) if has_job else end_task(after_publication=[])
+        job_end_task([LOOK_TASK]) if has_job else end_task(task_ids_after_publication=[])
     end: Any = dag.get_task("end")
     return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
 
@@ -98,7 +98,7 @@ def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     xcoms = {(PLAN_TASK, "return_value"): planned}
     instance = end_of(xcoms, {"inspect": "failed"})
     with DAG("a-dag", schedule=None) as dag:
-        end_task(after_publication=[], remark=lambda _: REMARK)
+        end_task(task_ids_after_publication=[], remark=lambda _: REMARK)
     end: Any = dag.get_task("end")
     with pytest.raises(TaskEnded) as ended:
         end.python_callable(params=filled(**PLACES, parallelism=3, connection="nobody"), ti=instance)

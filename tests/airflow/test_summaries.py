@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.airflow.summaries import LIMIT, as_output, certificate_summary, plan_summary, snapshot_summary
+from rescale.airflow.summaries import (
+    LARGEST_SUMMARY_BYTES,
+    as_output,
+    certificate_summary,
+    plan_summary,
+    snapshot_summary,
+)
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.planner import make_plan
@@ -43,8 +49,8 @@ def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
         plan_summary(plan, plan_document(plan, source), is_published=False),
         certificate_summary(certificate_of(plan_document(plan, source)), places_of(plan).certificate),
     ]
-    assert LIMIT == 8192
-    assert all(len(json.dumps(as_output(document)).encode()) <= LIMIT for document in documents)
+    assert LARGEST_SUMMARY_BYTES == 8192
+    assert all(len(json.dumps(as_output(document)).encode()) <= LARGEST_SUMMARY_BYTES for document in documents)
     assert [document.operators for document in documents] == [OPERATORS] * 3
 
 

@@ -59,7 +59,7 @@ def job_to_restart(where: PatchDeployment) -> JobToRestart:
     deployment = read_deployment(where)
     # Nothing listens there, because a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
-    return JobToRestart(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
+    return JobToRestart(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.spec, deployment.nonce)
 
 
 def go_back_task(before: JobToRestart) -> GoBack:
@@ -118,7 +118,7 @@ def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
 ) -> None:
     made = space.deploy({**JOB, "state": "suspended"}, {})
     where = msgspec.structs.replace(made, connection=access)
-    old = read_deployment(where).fields
+    old = read_deployment(where).spec
     assert old == DeploymentSpec(None, 2, None)
     assert redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256")) == 1
     assert space.spec(where)["flinkConfiguration"] == {MAXIMUM: "256"}

@@ -13,7 +13,7 @@ import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD_VARIABLE
 from rescale.airflow.live import driver_pod
-from rescale.airflow.live.mover import mover
+from rescale.airflow.live.mover import open_mover
 from rescale.airflow.steps import leftover_pods
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
@@ -68,7 +68,7 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
     task = SimpleNamespace(dag_id="rescale_job", run_id="rounds in pods")
     lose_pod = threading.Event()
 
-    with mover(f"{home}/target", task) as moves:
+    with open_mover(f"{home}/target", task) as moves:
 
         def move(plan: Plan, proof: Proof) -> None:
             if lose_pod.is_set():

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import MetaData, create_engine, select
 
 from big_savepoint import write_savepoint
-from rescale.airflow.summaries import LIMIT
+from rescale.airflow.summaries import LARGEST_SUMMARY_BYTES
 from rescale.demo.airflow_home import DAG_ID
 from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request, wait_for
@@ -118,7 +118,7 @@ def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(succes
 def test_outputs_of_tasks_are_small(successful_run: tuple[Run, str]) -> None:
     run, _ = successful_run
     for task_id in TASKS:
-        assert len(json.dumps(run.xcom(task_id))) <= LIMIT
+        assert len(json.dumps(run.xcom(task_id))) <= LARGEST_SUMMARY_BYTES
 
 
 def test_log_of_the_publishing_task_shows_the_start_command_and_the_certificate(

@@ -87,7 +87,7 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.publication import was_published
 
         with task_errors():
-            params, ti = self._form(context), context["ti"]
+            params, ti = self._form_values(context), context["ti"]
             plan_output = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
             timeout = self._timeout(params["approval_minutes"], ti)
             with form_access(params):
@@ -146,12 +146,14 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import Places
 
-        params, target = self._form(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
+        params, target = self._form_values(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
         with task_errors(), form_access(params):
             plan = load_plan(Places(target, digest).plan)
             accept_unconditional = params["accept_unconditional_publish"]
-            run = identity_of_run(context["dag_run"])
-            return decide(plan, run, answer_given, is_approved=is_approved, accept_unconditional=accept_unconditional)
+            run_identity = identity_of_run(context["dag_run"])
+            return decide(
+                plan, run_identity, answer_given, is_approved=is_approved, accept_unconditional=accept_unconditional
+            )
 
     def _finish(self, context: Context, digest: str, answer_given: str, *, is_approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""
@@ -189,10 +191,10 @@ class PlanApproval(ApprovalOperator):
         sends_reminder = sends_reminder and timeout > reminder_lead
         self.response_timeout = max(timeout - reminder_lead if sends_reminder else timeout, _MIN_TIMEOUT)
         self.subject = f"{plan_output['source']} → {plan_output['target']}: {plan_output['asked']}"
-        with task_errors(), form_access(self._form(context)):
+        with task_errors(), form_access(self._form_values(context)):
             self.assigned_users = allowed_users(triggered_by(context))
-            report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
-            self.body = _question_text(places_of(load_plan(plan_output["plan"])), report, deadline)
+            report_address = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
+            self.body = _question_text(places_of(load_plan(plan_output["plan"])), report_address, deadline)
         # Airflow calls these notifiers after it has shown the question.
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
         context["ti"].xcom_push(
@@ -200,7 +202,7 @@ class PlanApproval(ApprovalOperator):
         )
         super().execute(context)
 
-    def _form(self, context: Context) -> dict[str, Any]:
+    def _form_values(self, context: Context) -> dict[str, Any]:
         return trimmed_values(context["params"] if self.values is None else self.values)
 
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:

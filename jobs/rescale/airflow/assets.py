@@ -12,6 +12,6 @@ its name. The scheme starts with `x-`: for any other scheme, Airflow would impor
 """
 
 
-def asset_of_window(dag_id: str, window: str) -> Asset:
+def asset_of_window(dag_id: str, window_name: str) -> Asset:
     """Return the asset with one event per published result of a window."""
-    return Asset(name=dag_id, uri=f"x-rescale://windows/{window}", group="rescale")
+    return Asset(name=dag_id, uri=f"x-rescale://windows/{window_name}", group="rescale")

@@ -59,8 +59,10 @@ def claim_of_active_run(target: str, ti: Any) -> Claim | None:
     claim = claim_on(target)
     if claim is None:
         return None
-    by = next((run for run in runs_under(claim, target) if _is_active(run, ti)), None)
-    return None if by is None else claim._replace(by=by, at=claim.at if by == claim.by else None)
+    active_run = next((run for run in runs_under(claim, target) if _is_active(run, ti)), None)
+    if active_run is None:
+        return None
+    return claim._replace(by=active_run, at=claim.at if active_run == claim.by else None)
 
 
 def _is_active(run_identity: Mapping[str, str], ti: Any) -> bool:

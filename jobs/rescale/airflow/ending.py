@@ -53,22 +53,25 @@ _RESUME_ADVICE = f"{_LOG_ADVICE}; to resume a cancelled run, clear all tasks tha
 
 
 def end_task(
-    skipping_tasks: Sequence[str] = (), *, after_publication: Sequence[str], remark: Callable[[Any], str] | None = None
+    skipping_task_ids: Sequence[str] = (),
+    *,
+    task_ids_after_publication: Sequence[str],
+    remark: Callable[[Any], str] | None = None,
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `skipping_tasks` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
-    must have succeeded, too. `remark` is called with the task instance, and returns a clause that is added to the log
-    line or error about the outcome.
+    `skipping_task_ids` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks
+    `task_ids_after_publication` must have succeeded, too. `remark` is called with the task instance, and returns a
+    clause that is added to the log line or error about the outcome.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
         """Checks that the result is published and that the tasks after the publication are done."""
         _delete_pods(ti)
-        _skip_if_nothing_to_do(ti, skipping_tasks)
+        _skip_if_nothing_to_do(ti, skipping_task_ids)
         try:
             published_summary = _published_summary(ti, params)
-            _refuse_unfinished(ti, published_summary["target"], after_publication)
+            _refuse_unfinished(ti, published_summary["target"], task_ids_after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
                 error.what += f"; {remark(ti)}"
@@ -85,7 +88,7 @@ def end_task(
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT_TASK)) == "skipped":
+    if _rescale_task_states(ti).get(sibling_task_id(ti.task_id, INSPECT_TASK)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN_TASK])
     published_summary = _published_summary(ti, params)
@@ -123,19 +126,21 @@ def _skip_if_nothing_to_do(ti: Any, task_ids: Sequence[str]) -> None:
 
 def _has_failed(ti: Any) -> bool:
     """Return whether a task of the rescale failed."""
-    return not {"failed", "upstream_failed"}.isdisjoint(_task_states(ti).values())
+    return not {"failed", "upstream_failed"}.isdisjoint(_rescale_task_states(ti).values())
 
 
-def _task_states(ti: Any) -> dict[str, str | None]:
+def _rescale_task_states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
-    group = sibling_task_id(ti.task_id, "")
-    return {task_id: state for task_id, state in task_states(ti).items() if task_id.startswith(group)}
+    group_prefix = sibling_task_id(ti.task_id, "")
+    return {task_id: state for task_id, state in task_states(ti).items() if task_id.startswith(group_prefix)}
 
 
 def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed_tasks = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
-    return f"failed: {', '.join(failed_tasks)}" if failed_tasks else None
+    failed_task_ids = sorted(
+        task for task, state in _rescale_task_states(ti).items() if state == "failed" and task != ti.task_id
+    )
+    return f"failed: {', '.join(failed_task_ids)}" if failed_task_ids else None
 
 
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
@@ -143,7 +148,7 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
 
     Storage is read only if an earlier task has output a plan or a target. If none has, storage may be inaccessible.
     """
-    from rescale.airflow.rejection import refuse_published, rejection_of
+    from rescale.airflow.rejection import refuse_published, rejection_clause_of
 
     plan_output, summary = output_of_any(ti, PLAN_TASK, FOLLOW_TASK), output_of_any(ti, PUBLISH_TASK, FOLLOW_TASK)
     if plan_output is None:
@@ -153,10 +158,10 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
         with form_access(params):
             raise _unfinished_follow_error(ti, target)
     with form_access(params):
-        if (rejection := rejection_of(ti)) is not None:
-            refuse_published(plan_output["target"], plan_output["digest"], rejection)
+        if (rejection_clause := rejection_clause_of(ti)) is not None:
+            refuse_published(plan_output["target"], plan_output["digest"], rejection_clause)
             raise RequestError(
-                "nothing was published: the plan was rejected", found=rejection, advice="trigger another run"
+                "nothing was published: the plan was rejected", found=rejection_clause, advice="trigger another run"
             )
         _refuse_unpublished(ti, plan_output, has_summary=summary is not None)
     if summary is None:
@@ -174,8 +179,8 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
 
     The error says what is in the target now.
     """
-    from rescale.airflow.live.next_run import next_run
-    from rescale.airflow.rejection import PUBLISHED_CLAUSES
+    from rescale.airflow.live.next_run import next_run_advice
+    from rescale.airflow.rejection import PUBLISHED_CLAUSE_BY_STATE
     from rescale.runstate.places import cut_over_place, follower_place, run_directory
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -185,7 +190,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
-    if (published_clause := PUBLISHED_CLAUSES.get(state)) is not None:
+    if (published_clause := PUBLISHED_CLAUSE_BY_STATE.get(state)) is not None:
         return RescaleError(
             f"the task {FOLLOW_TASK!r} did not finish, but {published_clause}",
             path=target,
@@ -193,14 +198,17 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    go_back_state = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK_TASK))
+    go_back_state = _rescale_task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK_TASK))
     store, advice = open_store(target), _LOG_ADVICE if go_back_state == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
-        files = {entry.uri for place in (target, run_directory(target)) for entry in store.list(place)}
+        file_uris = {entry.uri for place in (target, run_directory(target)) for entry in store.list(place)}
         is_job_running = go_back_state in ("success", "skipped")
-        if is_job_running and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
-            advice += f"; or {another_run}, unless somebody starts the job again without its state"
-        if leftovers := files - {follower_place(target), cut_over_place(target)}:
+        if (
+            is_job_running
+            and (advice_for_next_run := next_run_advice(target, _directory_of_followed_job(ti))) is not None
+        ):
+            advice += f"; or {advice_for_next_run}, unless somebody starts the job again without its state"
+        if leftovers := file_uris - {follower_place(target), cut_over_place(target)}:
             advice += (
                 f"; or remove the {counted(len(leftovers), 'file')} that the run left: "
                 f'run "{DISCARD_TITLE}" for this target'

@@ -10,7 +10,7 @@ from airflow.sdk import TaskGroup, chain
 from rescale.airflow.approval import PlanApproval
 from rescale.airflow.ending import end_task, group_end_task
 from rescale.airflow.savepoint_tasks import (
-    KnownPlaces,
+    PlaceXComs,
     announce,
     check_environment,
     inspect,
@@ -47,17 +47,17 @@ class RescaleTasks(NamedTuple):
 
 
 def rescale_graph(
-    known_places: KnownPlaces = None, closes_at: XComField | None = None, values: Mapping[str, Any] | None = None
+    place_xcoms: PlaceXComs = None, closes_at: XComField | None = None, values: Mapping[str, Any] | None = None
 ) -> RescaleTasks:
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
-    `known_places` are output fields of earlier tasks with source and target, and `closes_at` is the output field with
+    `place_xcoms` are output fields of earlier tasks with source and target, and `closes_at` is the output field with
     the latest time for the approval of the plan. `values` are values of form fields; None for the DAG's own form.
     """
     values_after_planning = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
     form_arguments = {} if values is None else {"params": values_after_planning}
     if values is None:
-        inspect_task, plan_task = inspect(known_places), plan(known_places)
+        inspect_task, plan_task = inspect(place_xcoms), plan(place_xcoms)
     else:
         inspect_task, plan_task = inspect_with_values(params=values), plan({}, params=values)
     rejected_task = rejected(**form_arguments)
@@ -88,7 +88,7 @@ def plan_only_graph() -> None:
 
 def savepoint_graph() -> None:
     """Create the tasks of a rescale whose source the form names."""
-    chain(rescale_graph().last_tasks, end_task(after_publication=[ANNOUNCE_TASK]))
+    chain(rescale_graph().last_tasks, end_task(task_ids_after_publication=[ANNOUNCE_TASK]))
 
 
 def task_group_graph(values: Mapping[str, Any]) -> None:

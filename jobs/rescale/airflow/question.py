@@ -23,10 +23,10 @@ def question_markdown(document: PlanDocument) -> str:
     warnings, operators = document.warnings, document.operators
     largest_operators = sorted(operators, key=lambda operator: -state_bytes(operator))[:_MOST_OPERATORS]
     verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
-    costs = [f"{human_bytes(document.bytes_moved)} to write", *duration_sentences(document.insight)]
+    cost_phrases = [f"{human_bytes(document.bytes_moved)} to write", *duration_sentences(document.insight)]
     blocks: list[Block] = [paragraph((Strong(verdict),)), *([Bullets("", tuple(warnings))] if warnings else [])]
     blocks += list_section(DECLARED, declared_lines(document.surgery))
-    blocks += [*list_section("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest_operators))]
+    blocks += [*list_section("Costs", cost_phrases), table(OPERATOR_HEADERS, map(operator_row, largest_operators))]
     if len(operators) > _MOST_OPERATORS:
         blocks.append(paragraph(f"and {counted(len(operators) - _MOST_OPERATORS, 'smaller operator')}"))
     return render_markdown(Page(tuple(blocks)))

@@ -17,7 +17,7 @@ from rescale.runstate.states import State, claimed_by, state_of
 from rescale.text.errors import RequestError
 from rescale.text.units import counted
 
-PUBLISHED_CLAUSES = {
+PUBLISHED_CLAUSE_BY_STATE = {
     State.PUBLISHED: "its result is published",
     State.GONE: "its result was published, and some of its files still exist",
     State.EMPTIED: "its result was published, and later deleted",
@@ -32,7 +32,7 @@ def unpublished_clause(target: str, digest: str) -> str:
     return "the result may have been published" if state is State.PUBLISHING else "nothing was published"
 
 
-def rejection_of(ti: Any) -> str | None:
+def rejection_clause_of(ti: Any) -> str | None:
     """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
     answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK_TASK), key=PLAN_ANSWER_KEY)
     plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN_TASK))
@@ -41,28 +41,28 @@ def rejection_of(ti: Any) -> str | None:
     return str(answer["words"])
 
 
-def refuse_published(target: str, digest: str, rejection: str) -> None:
+def refuse_published(target: str, digest: str, rejection_clause: str) -> None:
     """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
     state = state_of(target, digest)
-    if (published_clause := PUBLISHED_CLAUSES.get(state)) is None:
+    if (published_clause := PUBLISHED_CLAUSE_BY_STATE.get(state)) is None:
         return
     raise RequestError(
         f"the plan was rejected, but {published_clause}: another run carried the plan out before the answer",
         path=target,
         expected="no result of this plan",
-        found=rejection,
+        found=rejection_clause,
         advice="find out who carried it out, do not start a job from the result, and delete the directory yourself",
     )
 
 
 def end_rejected(ti: Any) -> NoReturn:
     """Remove the staged files of a rejected plan, and raise `RequestError`; skip the task if no plan was rejected."""
-    if (rejection := rejection_of(ti)) is None:
+    if (rejection_clause := rejection_clause_of(ti)) is None:
         skip_task("nobody has rejected the plan")
     plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN_TASK))
     target, digest = plan_output["target"], plan_output["digest"]
-    refuse_published(target, digest, rejection)
-    _refuse_approved(target, digest, rejection)
+    refuse_published(target, digest, rejection_clause)
+    _refuse_approved(target, digest, rejection_clause)
     is_claimed = claimed_by(target) == digest
     active_claim = claim_of_active_run(target, ti) if is_claimed else None
     if active_claim is not None:
@@ -70,25 +70,25 @@ def end_rejected(ti: Any) -> NoReturn:
             "the plan was rejected, and its result is not published; another run of the plan is still running, and "
             "cannot publish",
             path=target,
-            found=f"{rejection}; {active_claim}",
+            found=f"{rejection_clause}; {active_claim}",
             advice="wait until that run has ended, then discard the staged files",
         )
     removed_files = discard(target).removed if is_claimed else ()
     raise RequestError(
         "the plan was rejected; nothing was published",
         path=target,
-        found=rejection,
+        found=rejection_clause,
         advice=f"the staged files are removed ({counted(len(removed_files), 'file')}): trigger another run",
     )
 
 
-def _refuse_approved(target: str, digest: str, rejection: str) -> None:
+def _refuse_approved(target: str, digest: str, rejection_clause: str) -> None:
     """Raise `RequestError` if the plan was already approved in another run: that approval stands."""
     decision = approval_of(Places(target, digest)).decision
     if decision is not None and decision.approved:
         raise RequestError(
             "the plan was rejected in this run, but already approved in another run, which may carry it out",
             path=target,
-            found=f"{rejection}; {decision}",
+            found=f"{rejection_clause}; {decision}",
             advice="to prevent that, mark the other run as failed and discard the staged files",
         )

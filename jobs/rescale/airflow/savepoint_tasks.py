@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 _UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
 """Rule for the tasks after the approval, which must run even if the approval was skipped."""
 
-KnownPlaces = Mapping[str, XComField] | None
+PlaceXComs = Mapping[str, XComField] | None
 """Output fields of earlier tasks that hold `source` and `target`, if the form does not name these places."""
 
 
-def _inspect(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+def _inspect(place_xcoms: PlaceXComs, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Reads metadata and headers of the source, and checks that it is complete."""
     from rescale.airflow.savepoint_work import inspect_source
 
-    return inspect_source(params, dag.params, pulled_places(known_places, ti))
+    return inspect_source(params, dag.params, pulled_places(place_xcoms, ti))
 
 
 def _inspect_with_values(params: Any = None) -> Summary:
@@ -68,7 +68,7 @@ def _show_plan(params: Any = None, ti: Any = None) -> Summary:
     return show_plan(params, ti)
 
 
-def _check(params: Any = None) -> Summary:
+def _check_environment(params: Any = None) -> Summary:
     """Tests the target's store with probe files, which it removes, and this worker if steps run on it."""
     from rescale.airflow.environment import check_environment
 
@@ -87,17 +87,17 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     return summary
 
 
-def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
+def _plan(place_xcoms: PlaceXComs, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
     """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
     from rescale.airflow.savepoint_work import make_plan
 
     # If the user names the source, a plan that changes nothing is an error. If an earlier task has chosen it, skip.
-    return make_plan(params, pulled_places(known_places, ti), dag_run, ti, skips_without_work=known_places is not None)
+    return make_plan(params, pulled_places(place_xcoms, ti), dag_run, ti, skips_without_work=place_xcoms is not None)
 
 
-def pulled_places(known_places: KnownPlaces, ti: Any) -> dict[str, Any]:
+def pulled_places(place_xcoms: PlaceXComs, ti: Any) -> dict[str, Any]:
     """Return the places that earlier tasks of the run have determined."""
-    return {place: field.pull(ti) for place, field in (known_places or {}).items()}
+    return {place: field.pull(ti) for place, field in (place_xcoms or {}).items()}
 
 
 def _moved_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
@@ -145,7 +145,7 @@ _REPORT_LINKS = (ReportLink(PLAN_TASK),)
 
 plan = rescale_task(_plan, PLAN_TASK, "Plan", links=_REPORT_LINKS)
 show_plan = rescale_task(_show_plan, PLAN_TASK, "Plan", links=_REPORT_LINKS)
-check_environment = rescale_task(_check, "check", "Check the environment")
+check_environment = rescale_task(_check_environment, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
 discard_task = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(

@@ -66,20 +66,21 @@ from rescale.text.units import counted, human_bytes
 
 ALREADY_ANNOUNCED = "the asset already has an event of this result"
 
-_MAX_EVENTS = 1000
+_MOST_EVENTS = 1000
 """Number of an asset's newest events that are searched for the event of a result."""
 
 log = logging.getLogger(__name__)
 
 
-def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: Mapping[str, Any]) -> Summary:
+def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], known_places: Mapping[str, Any]) -> Summary:
     """Inspect the source, and return its summary. Raises an error for a wrong form, or an incomplete source.
 
-    `form` has the fields that `params` may have. `places` has source and target if earlier tasks have determined them.
+    `form` has the fields that `params` may have. `known_places` has source and target if earlier tasks have determined
+    them.
     """
     refuse_unknown_fields(params, form)
     check_changes(params)
-    request = request_of(params, places)
+    request = request_of(params, known_places)
     log_text(request_sentence(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     document = inspection(snapshot, kafka_offsets(snapshot))
@@ -127,13 +128,13 @@ def discard_unpublished(target: str, ti: Any) -> Summary:
 
 
 def make_plan(
-    params: Mapping[str, Any], places: Mapping[str, Any], dag_run: Any, ti: Any, *, skips_without_work: bool
+    params: Mapping[str, Any], known_places: Mapping[str, Any], dag_run: Any, ti: Any, *, skips_without_work: bool
 ) -> Summary:
     """Make the plan, store it beside the target, claim the target for it, and return its summary.
 
     A plan that changes nothing is a mistake in the form, or, with `skips_without_work`, a reason to skip the task.
     """
-    request = request_of(params, places)
+    request = request_of(params, known_places)
     request = replace(request, source=source_of_run(request.source, request.target, identity_of_run(dag_run)))
     plan, snapshot, source_offsets = prepare(request)
     document = plan_document(plan, snapshot, source_offsets, cluster_of_environment(os.environ))
@@ -192,8 +193,8 @@ def report_certificate(plan: Plan, certificate: Certificate) -> Summary:
 def publish_result(plan_output: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:
     """Put the certified metadata into the target, and return the summary of the published result."""
     plan = plan_to_execute(plan_output, params)
-    published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
-    document = outcome(plan, published)
+    publication = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
+    document = outcome(plan, publication)
     log.info("%s", put_report(plan))
     digest = document_sha256(document.certificate)
     certificate = read_certificate(plan.target)
@@ -250,7 +251,7 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
     }
     events = inlet_events[asset]
     # In Airflow 3.1, this is a list of all events.
-    newest_events = events if isinstance(events, list) else events.ascending(False).limit(_MAX_EVENTS)
+    newest_events = events if isinstance(events, list) else events.ascending(False).limit(_MOST_EVENTS)
     if any(event.extra == extra for event in newest_events):
         return False
     outlet_events[asset].extra = extra
@@ -259,8 +260,8 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
 
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed_labels: Sequence[str]) -> None:
     """Raise `UnsupportedError` for Kafka consumers without offsets, unless they are dropped or allowed by the form."""
-    is_dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
-    kept_operators = tuple(operator for operator in snapshot.operators if operator.operator_id not in is_dropped)
+    dropped_ids = by_operator(snapshot.operators, dict.fromkeys(drops, True))
+    kept_operators = tuple(operator for operator in snapshot.operators if operator.operator_id not in dropped_ids)
     for finding in stopped_consumers(replace(snapshot, operators=kept_operators)):
         if finding.operator not in allowed_labels:
             raise UnsupportedError(

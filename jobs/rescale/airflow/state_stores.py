@@ -25,7 +25,7 @@ class StateStore(Protocol):
         """Set the value of a key."""
 
 
-class Variables(NamedTuple):
+class VariableStore(NamedTuple):
     """State store in Airflow variables; `owner` describes the task, run or window."""
 
     owner: str
@@ -48,12 +48,12 @@ def task_state(store: StateStore | None, ti: Any) -> StateStore:
     """
     if store is not None:
         return store
-    return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
+    return VariableStore(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
 
 
-def run_state(run: str) -> StateStore:
+def run_state(run_name: str) -> StateStore:
     """Return the state that all tasks of the run with this name share."""
-    return Variables(f"run {run}")
+    return VariableStore(f"run {run_name}")
 
 
 def window_state(store: StateStore | None, dag_id: str) -> StateStore:
@@ -61,4 +61,4 @@ def window_state(store: StateStore | None, dag_id: str) -> StateStore:
 
     `store` is Airflow's store of the window's asset; None before Airflow 3.3.
     """
-    return Variables(f"window {dag_id}") if store is None else store
+    return VariableStore(f"window {dag_id}") if store is None else store

@@ -26,11 +26,11 @@ from rescale.runstate.certificate import Certificate
 from rescale.runstate.places import places_of
 from rescale.snapshot.model import Snapshot
 
-LIMIT = 8 * 1024
+LARGEST_SUMMARY_BYTES = 8 * 1024
 """Size limit of a summary, in bytes of JSON."""
 
-_MAX_LINES = 10
-_MAX_LENGTH = 200
+_MOST_LINES = 10
+_MOST_CHARACTERS = 200
 
 
 class OperatorSize(msgspec.Struct):
@@ -120,7 +120,7 @@ def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSumm
             operators=len(operators_by_size),
             largest_operators=[
                 OperatorSize(_shorten(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
-                for operator in operators_by_size[:_MAX_LINES]
+                for operator in operators_by_size[:_MOST_LINES]
             ],
             kafka=_shorten_list([kafka_line(source) for source in inspection.kafka]),
             warnings=_shorten_list(inspection.warnings),
@@ -153,7 +153,7 @@ def plan_summary(plan: Plan, document: PlanDocument, *, is_published: bool) -> P
                     operator_bytes=operator.operator_bytes,
                     worst_by_mean=(round(operator.evenness, 2), round(operator.new_evenness, 2)),
                 )
-                for operator in operators_by_size[:_MAX_LINES]
+                for operator in operators_by_size[:_MOST_LINES]
             ],
             declared=_shorten_list(declared_lines(document.surgery)),
             warnings=_shorten_list(document.warnings),
@@ -177,22 +177,22 @@ def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummar
 
 def _fit_limit(summary: S) -> S:
     """Return the summary within the size limit: lines are removed from the ends of its longest lists."""
-    while _json_size(summary) > LIMIT:
-        lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
-        if not lists:
+    while _json_bytes(summary) > LARGEST_SUMMARY_BYTES:
+        line_lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
+        if not line_lists:
             break
-        max(lists, key=_json_size).pop()
+        max(line_lists, key=_json_bytes).pop()
     return summary
 
 
-def _json_size(part: object) -> int:
-    return len(json.dumps(msgspec.to_builtins(part)))
+def _json_bytes(document: object) -> int:
+    return len(json.dumps(msgspec.to_builtins(document)))
 
 
 def _shorten_list(sentences: Sequence[str]) -> list[str]:
-    rest_note = [f"and {len(sentences) - _MAX_LINES} more"] if len(sentences) > _MAX_LINES else []
-    return [*map(_shorten, sentences[:_MAX_LINES]), *rest_note]
+    rest_note = [f"and {len(sentences) - _MOST_LINES} more"] if len(sentences) > _MOST_LINES else []
+    return [*map(_shorten, sentences[:_MOST_LINES]), *rest_note]
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 LINE_WIDTH = 140
 """Characters of a line that fit into Airflow's page for logs. Rows of tables are not wrapped."""
 
-_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
+_LEVEL_BY_PREFIX = {"error": logging.ERROR, "warning": logging.WARNING}
 
 _SPARK_LINE = re.compile(r"(ERROR|FATAL|WARN|INFO|DEBUG|TRACE) Spark: ")
 _PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
@@ -25,8 +25,8 @@ def log_text(text: str) -> None:
     """Log a text, line by line, each at the level of its prefix (`error:`, `warning:`)."""
     for line in map(printable, text.split("\n")):
         level = level_of(line)
-        for part in _wrap(line):
-            log.log(level, "%s", part)
+        for wrapped_line in _wrap(line):
+            log.log(level, "%s", wrapped_line)
 
 
 class StepLog:
@@ -45,18 +45,24 @@ class StepLog:
         if self._in_traceback:
             level = logging.ERROR
             self._in_traceback = line.startswith(("Traceback", " "))
-        for part in _wrap(line):
-            log.log(level, "%s", part)
+        for wrapped_line in _wrap(line):
+            log.log(level, "%s", wrapped_line)
 
 
 def level_of(line: str) -> int:
     """Return the level that a line begins with; INFO for all other lines."""
     if match := _SPARK_LINE.match(line):
-        level = match[1]
-        return logging.ERROR if level in ("ERROR", "FATAL") else logging.WARNING if level == "WARN" else logging.INFO
+        level_name = match[1]
+        return (
+            logging.ERROR
+            if level_name in ("ERROR", "FATAL")
+            else logging.WARNING
+            if level_name == "WARN"
+            else logging.INFO
+        )
     if _PYTHON_WARNING.match(line):
         return logging.WARNING
-    return _LEVELS.get(line.partition(":")[0].lower(), logging.INFO)
+    return _LEVEL_BY_PREFIX.get(line.partition(":")[0].lower(), logging.INFO)
 
 
 def _wrap(line: str) -> list[str]:

@@ -11,12 +11,12 @@ from rescale.options.text_files import read_limited
 from rescale.text.errors import RequestError
 
 
-def read_yaml(path: Path, what: str) -> Any:
-    """Return the contents of a file; None for an empty file. Raises `RequestError` with text `what` for a bad file."""
+def read_yaml(path: Path, problem: str) -> Any:
+    """Return the contents of a file; None for an empty file. Raises `RequestError` with `problem` for a bad file."""
     try:
         return yaml.load(read_limited(path), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: not UTF-8, too large, or February 30
-        raise RequestError(what, path=str(path), found=error) from None
+        raise RequestError(problem, path=str(path), found=error) from None
 
 
 class _Loader(yaml.SafeLoader):

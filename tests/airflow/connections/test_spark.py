@@ -84,7 +84,7 @@ def test_queue_is_passed_to_yarn_and_namespace_to_kubernetes(
     extra = {"queue": "night shift", "namespace": "state", "deploy-mode": "client", "spark-binary": "spark-submit"}
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.ui.port=4050 pyspark-shell")
     spark = connect(monkeypatch, json.dumps({"conn_type": "spark", "host": host, "extra": extra}))
-    assert spark.configuration == configuration
+    assert spark.properties == configuration
     if configuration:
         ((name, value),) = configuration.items()
         options = ["--conf", f"{name}={value}", "--conf", "spark.ui.port=4050", "pyspark-shell"]

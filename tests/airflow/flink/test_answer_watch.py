@@ -43,18 +43,18 @@ def test_answers_after_the_first_fresh_request_are_newer_than_the_end_of_the_job
     for now in sorted([*requests, *requests_of_others]):
         number = cache.answer(now)
         if now in requests:
-            assert cached.note(now, now, number)
+            assert cached.note_answer(now, now, number)
     ended = requests[-1] + cancel
     fresh = cached.first_fresh_request_time(ended)
-    cache.answer(fresh - answer_watch._MARGIN_SECONDS + 1e-6 + later)
+    cache.answer(fresh - answer_watch._MOST_DELAY_SECONDS + 1e-6 + later)
     assert cache.made >= ended
-    assert fresh <= ended + LIFETIME + answer_watch._MARGIN_SECONDS
+    assert fresh <= ended + LIFETIME + answer_watch._MOST_DELAY_SECONDS
 
 
 def test_answer_after_a_cancel_in_time_comes_right_after_the_cached_one_has_expired() -> None:
     cached = CachedAnswer(LIFETIME)
     for request, number in ((10.0, 7), (10.1, 7), (10.2, 8), (10.3, 8)):
-        assert cached.note(request, request + 0.01, number)
+        assert cached.note_answer(request, request + 0.01, number)
     assert cached.first_fresh_request_time(13.0) == pytest.approx(10.21 + LIFETIME + 0.2)
     assert cached.first_fresh_request_time(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), (
         "another request may have renewed the answer before the end"
@@ -64,15 +64,15 @@ def test_answer_after_a_cancel_in_time_comes_right_after_the_cached_one_has_expi
 def test_time_of_later_answers_follows_from_that_of_the_first() -> None:
     cached = CachedAnswer(LIFETIME)
     for request, number in ((10.0, 7), (10.1, 8), (13.1, 8), (13.2, 8)):
-        assert cached.note(request, request + 0.01, number)
+        assert cached.note_answer(request, request + 0.01, number)
     assert (cached.made_after, cached.made_before) == (pytest.approx(13.0), pytest.approx(13.21))
 
 
 def test_older_answer_shows_that_there_are_several_caches() -> None:
     cached = CachedAnswer(LIFETIME)
-    assert cached.note(10.0, 10.0, 7)
-    assert cached.note(10.1, 10.1, 8)
-    assert not cached.note(10.2, 10.2, 7)
+    assert cached.note_answer(10.0, 10.0, 7)
+    assert cached.note_answer(10.1, 10.1, 8)
+    assert not cached.note_answer(10.2, 10.2, 7)
     assert cached.first_fresh_request_time(10.5) == pytest.approx(10.5 + LIFETIME + 0.2)
 
 
@@ -101,12 +101,12 @@ def test_cancel_waits_until_the_answer_expires_as_soon_as_the_state_needs(state_
     flink: Any = Flink()
     flink.state_size = state_bytes
     with AnswerWatch(flink, "job") as answers:
-        while answers._cached._checkpoint is None:
+        while answers._cached_answer._checkpoint_number is None:
             time.sleep(0.01)
         flink.number = 8
         answers.wait_until_answer_expires_soon()
         waited = time.monotonic()
-    made = answers._cached.made_after
+    made = answers._cached_answer.made_after
     assert made is not None
     assert waited >= made + LIFETIME - seconds
 
@@ -117,7 +117,7 @@ def test_cancel_does_not_wait_if_the_job_makes_checkpoints_often() -> None:
     with AnswerWatch(flink, "job") as answers:
         started_at = time.monotonic()
         answers.wait_until_answer_expires_soon()
-    assert time.monotonic() < started_at + LIFETIME - answer_watch._CANCEL_SECONDS
+    assert time.monotonic() < started_at + LIFETIME - answer_watch._LEAST_CANCEL_SECONDS
 
 
 def test_cancel_does_not_wait_if_flink_does_not_answer() -> None:

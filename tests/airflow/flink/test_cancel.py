@@ -87,7 +87,7 @@ def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
     monkeypatch.setattr(checkpoint_stop, "final_checkpoint", lambda *_: "/job/chk-8")
     monkeypatch.setattr(checkpoint_stop, "refuse_later_snapshot", lambda *_: None)
     before: Any = SimpleNamespace(flink="http://flink", job_id="a", directory="/job", name="clicks")
-    record: Any = Mock(phase=Phase.STOPS, checkpoint=7)
+    record: Any = Mock(phase=Phase.STOPS, checkpoint_number=7)
     assert stop_at_checkpoint(before, record) == {"savepoint": "/job/chk-8", "job": "a", "state": "CANCELED"}
     record.note_checkpoint.assert_called_once_with(8)
     assert stop.called == takes_another

@@ -11,7 +11,7 @@ import pytest
 
 from oracle.distribution import LINES
 from rescale.airflow.flink.inspection import inspect_job
-from rescale.airflow.flink.stopping import JobToRestart, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, begin_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.job.job_operators import TakeSavepoint
@@ -60,7 +60,7 @@ def triggers_after_a_failure(monkeypatch: pytest.MonkeyPatch, before: JobToResta
 
     opened = Flink("http://flink", transport=httpx.MockTransport(answer))
     monkeypatch.setattr("rescale.airflow.flink.stopping.open_flink", lambda _: opened)
-    take_savepoint(before, "run")
+    begin_savepoint(before, "run")
     return triggered
 
 

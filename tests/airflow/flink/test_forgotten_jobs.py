@@ -18,7 +18,7 @@ from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
-from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, begin_savepoint, end_pending_work, go_back, hand_job_over
 from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
@@ -109,7 +109,7 @@ def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: 
     _, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
-    cleared, question = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
+    cleared, question = end_pending_work(BEFORE, RUN), begin_savepoint(BEFORE, RUN)
     assert isinstance(cleared, SavepointQuestion)
     assert isinstance(question, SavepointQuestion)
     assert cleared.trigger_id == question.trigger_id == second
@@ -120,7 +120,7 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
     first, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[first] = _FAILED
-    question = take_savepoint(BEFORE, RUN)
+    question = begin_savepoint(BEFORE, RUN)
     assert isinstance(question, SavepointQuestion)
     assert question.trigger_id == second
     assert len(cluster.asked_for) == 1

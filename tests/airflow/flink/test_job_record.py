@@ -44,7 +44,7 @@ def test_other_tasks_and_later_tries_read_the_record_and_other_runs_do_not() -> 
     assert recorded_job(RUN) is None
     record().note_stop(7)
     for other in (record(), record("go_back")):
-        assert (other.phase, other.checkpoint) == (Phase.STOPS, 7)
+        assert (other.phase, other.checkpoint_number) == (Phase.STOPS, 7)
     assert recorded_job(RUN) == job_record.RecordedJob(Phase.STOPS, BEFORE, 7)
     assert record(run="a-dag/another").phase is None
     assert record(before=msgspec.structs.replace(BEFORE, job_id="2" * 32)).phase is None
@@ -76,10 +76,10 @@ def test_job_that_somebody_else_has_redeployed_is_not_stopped(nonce: int, monkey
 def test_checkpoint_is_kept_until_another_is_known() -> None:
     record().note_stop(7)
     record().note_stop(None)
-    assert record().checkpoint == 7
+    assert record().checkpoint_number == 7
     record().note_checkpoint(8)
     record("go_back").note(Phase.GOES_BACK)
-    assert (record().phase, record().checkpoint) == (Phase.GOES_BACK, 8)
+    assert (record().phase, record().checkpoint_number) == (Phase.GOES_BACK, 8)
 
 
 def test_later_try_that_resumes_does_not_forget_that_the_job_was_handed_over() -> None:

@@ -175,7 +175,7 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
 def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionCluster) -> None:
     """The cached answer is older than the stop, and expires so soon that the next one is known to be newer."""
     job_id = run(cluster, {**native_options(cluster, ROCKSDB), **RETAINED})
-    patience = patch.multiple(answer_watch, _CANCEL_SECONDS=2.0, _SHORT_LIFETIME=1)
+    patience = patch.multiple(answer_watch, _LEAST_CANCEL_SECONDS=2.0, _SHORT_LIFETIME_IN_CANCELS=1)
     with patience, cluster.open() as flink, AnswerWatch(flink, job_id) as answers:
         last_checkpoint.take_checkpoint(flink, job_id)
         answers.wait_until_answer_expires_soon()

@@ -42,7 +42,7 @@ def test_result_may_refer_to_files_of_the_last_checkpoint() -> None:
 def test_rate_is_bytes_per_second() -> None:
     live = live_request_of(filled(**LIVE, pause_above="500MB/s"))
     assert live is not None
-    assert live.pause_above == 500_000_000
+    assert live.most_bytes_per_second == 500_000_000
 
 
 @pytest.mark.parametrize(

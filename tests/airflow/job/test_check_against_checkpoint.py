@@ -15,7 +15,7 @@ import pytest
 
 from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
-from rescale.airflow.job.sampled_keys import _sample
+from rescale.airflow.job.sampled_keys import _key_sample
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
@@ -284,7 +284,7 @@ def test_files_that_vanish_while_keys_are_read_are_ignored(tmp_path: Path, caplo
 @pytest.mark.parametrize("name", ["2-heap-checkpoint", "2-rocksdb-checkpoint", "2-changelog-over-heap"])
 def test_keys_are_sampled_from_every_kind_of_keyed_state(name: str) -> None:
     for operator in opened(name).operators:
-        assert bool(operator.managed_keyed) == (len(_sample(opened(name), operator).starts) > 0)
+        assert bool(operator.managed_keyed) == (len(_key_sample(opened(name), operator).starts) > 0)
 
 
 @pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])

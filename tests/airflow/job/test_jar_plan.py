@@ -36,7 +36,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> dict[int, Plan | Exception]:
             raise plan
         return plan
 
-    monkeypatch.setattr(jar_plan, "jar_plan", answer)
+    monkeypatch.setattr(jar_plan, "planned_vertices", answer)
     return answers
 
 

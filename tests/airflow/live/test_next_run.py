@@ -19,7 +19,7 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.live import next_run as left
-from rescale.airflow.live.next_run import leave_rounds, next_run
+from rescale.airflow.live.next_run import leave_rounds, next_run_advice
 from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET_KEY
 from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
@@ -74,7 +74,7 @@ def test_next_run_goes_on_with_the_rounds(target: str) -> None:
     for is_left in (False, True):  # the job still runs, or was started again
         if is_left:
             end_following(target)
-        assert "it goes on with the rounds" in str(next_run(target, JOB.checkpoints))
+        assert "it goes on with the rounds" in str(next_run_advice(target, JOB.checkpoints))
         _check_places(make_request("/savepoint", target, ["3"]), JOB.checkpoints)
     begin_following(target, AGAIN, accept_unconditional=False)
 
@@ -85,7 +85,7 @@ def test_next_run_of_a_target_without_rounds_does_not_go_on_with_any(tmp_path: P
     begin_following(target, JOB, accept_unconditional=False)
     put(prepared_place(target))
     put(join(target, PREPARED))
-    advice = next_run(target, JOB.checkpoints)
+    advice = next_run_advice(target, JOB.checkpoints)
     assert advice is not None
     assert "rounds" not in advice
     assert "the same target" in advice
@@ -121,7 +121,7 @@ REFUSALS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_target_that_the_next_run_would_be_refused_is_not_advised(target: str, refusal: str) -> None:
     REFUSALS[refusal](target)
-    assert next_run(target, JOB.checkpoints) is None
+    assert next_run_advice(target, JOB.checkpoints) is None
 
 
 def test_run_leaves_its_last_round_and_decision_and_keeps_its_rounds(target: str) -> None:
@@ -181,6 +181,6 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
         **answer,
         "in_place_of": before.job_id,
     }
-    assert "it goes on with the rounds" in str(next_run(target, JOB.checkpoints))
+    assert "it goes on with the rounds" in str(next_run_advice(target, JOB.checkpoints))
     assert [*open_store(target).list(target)] == []
     assert [*open_store(target).list(run_directory(target))], "the rounds"

@@ -37,11 +37,16 @@ ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 def watch(
     target: object = "/target", previous_seconds: float | None = 2.0, state: TaskState | None = None, **live: Any
 ) -> Watch:
-    values = {"refers_to_source": False, "cut_over_rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
-    request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
+    values = {
+        "refers_to_source": False,
+        "cut_over_rule": CutOverRule.READY,
+        "not_before": None,
+        "most_downtime_seconds": None,
+    }
+    request = LiveRequest(**{**values, "give_up_seconds": 300, "most_bytes_per_second": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, run_identity=RUN)
     watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, previous_seconds)  # type: ignore[arg-type]
-    watching._checked_checkpoints = {None, ROUND.checkpoint}
+    watching._checked_checkpoint_numbers = {None, ROUND.checkpoint}
     return watching
 
 
@@ -67,10 +72,10 @@ def round_of(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
 def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     before: float | None, most: float | None, last: float | None, short: bool
 ) -> None:
-    watching = watch(previous_seconds=before, most_downtime=most)
-    assert watching.last_round_is_short(round_of(last)) is short
+    watching = watch(previous_seconds=before, most_downtime_seconds=most)
+    assert watching.is_last_round_short(round_of(last)) is short
     assert (watching.waits_for(round_of(last)) is None) is short
-    assert not watching.last_round_is_short(round_of(last, RoundKind.BASE))
+    assert not watching.is_last_round_short(round_of(last, RoundKind.BASE))
 
 
 @pytest.mark.parametrize("phase", [None, *Phase])
@@ -89,9 +94,9 @@ def test_redeployed_job_is_not_followed_though_it_has_the_id_of_the_cancelled_on
 
 def test_cut_over_waits_for_its_earliest_time() -> None:
     later, earlier = NOW + HOUR, NOW - HOUR
-    assert watch(most_downtime=5, not_before=earlier).waits_for(ROUND) is None
-    assert watch(most_downtime=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
-    watching = watch(most_downtime=5)
+    assert watch(most_downtime_seconds=5, not_before=earlier).waits_for(ROUND) is None
+    assert watch(most_downtime_seconds=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
+    watching = watch(most_downtime_seconds=5)
     watching.opens_at = later
     assert watching.waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
 
@@ -99,7 +104,7 @@ def test_cut_over_waits_for_its_earliest_time() -> None:
 def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any) -> None:
     for approved in (True, False):
         target = tmp_path / str(approved)
-        watching = watch(target, most_downtime=5, cut_over_rule=CutOverRule.APPROVED)
+        watching = watch(target, most_downtime_seconds=5, cut_over_rule=CutOverRule.APPROVED)
         assert watching.waits_for(ROUND) == "an approval"
         assert watching.waits_for(None) == "an approval", "no approval is needed without rounds"
         decide_cut_over(str(target), RUN, "said so", is_approved=approved)
@@ -111,7 +116,7 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
         assert "said so" in str(caught.value.found)
 
 
-@pytest.mark.parametrize("later", [{"not_before": NOW + HOUR}, {"most_downtime": 1}])
+@pytest.mark.parametrize("later", [{"not_before": NOW + HOUR}, {"most_downtime_seconds": 1}])
 def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_path: Path) -> None:
     """The question may come before the window opens, and rounds may get longer after it has come."""
     watching = watch(tmp_path / "target", cut_over_rule=CutOverRule.APPROVED, **later)
@@ -152,8 +157,8 @@ def test_state_that_grows_above_the_limit_of_the_settings_waits_for_an_approval(
         return plans[name(uri)]
 
     monkeypatch.setattr(watch_module, "certified_plan", certified)
-    watching = watch(tmp_path / "target", most_downtime=5)
-    watching._checked_checkpoints.clear()
+    watching = watch(tmp_path / "target", most_downtime_seconds=5)
+    watching._checked_checkpoint_numbers.clear()
     watching.params = {"require_approval": False}
     assert watching.waits_for(ROUND) is None
     for checkpoint in (9, 12, 9):  # the question may be open, so a smaller round does not end the wait
@@ -185,7 +190,7 @@ def test_approval_that_an_earlier_try_needed_is_needed_by_the_next() -> None:
 
 def test_cut_over_is_given_up_although_the_newest_base_needs_no_approval(tmp_path: Path) -> None:
     """The question was asked by an earlier try of the task, about a larger base."""
-    watching = watch(tmp_path / "target", most_downtime=5)
+    watching = watch(tmp_path / "target", most_downtime_seconds=5)
     decide_cut_over(str(tmp_path / "target"), RUN, "given up by ada", is_approved=False)
     with pytest.raises(RequestError, match="the cut-over is given up"):
         watching.waits_for(ROUND)
@@ -197,7 +202,7 @@ def test_decision_in_another_run_does_not_hold(
     rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question of the aborted run was about an earlier round. The rounds of that run stay for this run."""
-    watching = watch(tmp_path / "target", most_downtime=5, cut_over_rule=rule)
+    watching = watch(tmp_path / "target", most_downtime_seconds=5, cut_over_rule=rule)
     decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", is_approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     if rule is CutOverRule.READY:
@@ -224,7 +229,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.old_job = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    watching._checked_checkpoints.clear()
+    watching._checked_checkpoint_numbers.clear()
     assert not watching.has_rounds
     assert not watching.needs_approval(None)
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
@@ -233,7 +238,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
 
 
 def test_cut_over_is_refused_after_its_window_has_closed() -> None:
-    watching = watch(most_downtime=5)
+    watching = watch(most_downtime_seconds=5)
     watching.closes_at = NOW - HOUR
     vars(watching.follower)["newest_round"] = lambda: ROUND
     with pytest.raises(WindowClosedError, match="the window closed") as caught:
@@ -243,7 +248,7 @@ def test_cut_over_is_refused_after_its_window_has_closed() -> None:
 
 def test_long_pause_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause keeps the rate of rounds below its limit, and may be longer than the window."""
-    watching = watch(most_downtime=1, pause_above=1)
+    watching = watch(most_downtime_seconds=1, most_bytes_per_second=1)
     watching.closes_at = NOW - HOUR
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     with pytest.raises(WindowClosedError, match="the window closed"):

@@ -91,7 +91,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
+def form_access(params: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
     """Inside the block, give this process and its children the access that a form names, to both source and target.
 
     If the form names no connection for the source, the target's connection is used for both. If it names two
@@ -101,10 +101,10 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
-    environment_before, source_connection = dict(os.environ), form.get("source_connection")
+    environment_before, source_connection = dict(os.environ), params.get("source_connection")
     with ExitStack() as stack:
         source_variables = {} if source_connection is None else _source_variables(source_connection, stack)
-        stack.enter_context(storage_access(form.get("connection")))
+        stack.enter_context(storage_access(params.get("connection")))
         if not source_variables and not has_side_variables():
             yield
             return
@@ -268,7 +268,7 @@ def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any
     return _nested_fields(connection_id, "service_config.s3", services.get("s3"))
 
 
-def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
+def _object_settings(connection_id: str, s3_fields: Mapping[str, Any]) -> dict[str, str]:
     """Return encryption and billing settings as variables.
 
     The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
@@ -276,13 +276,15 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
     from rescale.storage.s3.object_settings import VARIABLES
 
     variables: dict[str, str] = {}
-    for name, value in _nested_fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
+    for name, value in _nested_fields(
+        connection_id, "service_config.s3.extra_args", s3_fields.get("extra_args")
+    ).items():
         if name in VARIABLES:
             variables[VARIABLES[name]] = str(value)
         elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # S3 has no other algorithm
             expected = f"one of {', '.join(sorted(VARIABLES))}"
             raise _unsupported_error(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
-    if s3.get("requester_pays"):
+    if s3_fields.get("requester_pays"):
         variables[VARIABLES["RequestPayer"]] = "requester"
     return variables
 
@@ -324,14 +326,18 @@ def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> di
     """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
     from rescale.storage.s3.s3_advice import ADDRESSING
 
-    styles: dict[Any, dict[str, str]] = {"auto": {}, "virtual": {ADDRESSING: "true"}, "path": {ADDRESSING: "false"}}
+    variables_by_style: dict[Any, dict[str, str]] = {
+        "auto": {},
+        "virtual": {ADDRESSING: "true"},
+        "path": {ADDRESSING: "false"},
+    }
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name != "addressing_style":
             raise _unsupported_error(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
-        if value not in styles:
+        if value not in variables_by_style:
             raise _unsupported_error(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
-        variables |= styles[value]
+        variables |= variables_by_style[value]
     return variables
 
 

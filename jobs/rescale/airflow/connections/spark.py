@@ -28,7 +28,7 @@ _ARGUMENTS_VARIABLE = "PYSPARK_SUBMIT_ARGS"
 _PROPERTY_BY_FIELD = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 """Fields of a connection's extra, and their Spark properties."""
 
-_UNSUPPORTED_FIELDS = {
+_EXPECTED_BY_UNSUPPORTED_FIELD = {
     "keytab": "the worker's own ticket or keytab: log in there (kinit), or set spark.kerberos.keytab in its "
     "spark-defaults.conf",
     "principal": "the worker's own principal (spark.kerberos.principal in its spark-defaults.conf)",
@@ -39,7 +39,7 @@ class Spark(NamedTuple):
     """A Spark master URL, and the Spark properties that go with it."""
 
     master: str
-    configuration: Mapping[str, str]
+    properties: Mapping[str, str]
 
     @property
     def is_cluster(self) -> bool:
@@ -49,9 +49,9 @@ class Spark(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables that pass the Spark properties to PySpark, before arguments that the worker has set."""
-        if not self.configuration:
+        if not self.properties:
             return {}
-        arguments = [part for name, value in self.configuration.items() for part in ("--conf", f"{name}={value}")]
+        arguments = [argument for name, value in self.properties.items() for argument in ("--conf", f"{name}={value}")]
         return {_ARGUMENTS_VARIABLE: f"{shlex.join(arguments)} {os.environ.get(_ARGUMENTS_VARIABLE, 'pyspark-shell')}"}
 
 
@@ -111,15 +111,15 @@ def _spark_properties(connection_id: str, master: str, extra: Mapping[str, Any])
         raise _connection_error(
             connection_id, "has a deploy-mode that steps do not support", expected, extra["deploy-mode"], advice
         )
-    for field, expected in _UNSUPPORTED_FIELDS.items():
+    for field, expected in _EXPECTED_BY_UNSUPPORTED_FIELD.items():
         if extra.get(field):
             what = f"has a field in its extra that steps do not support: {field}"
             raise _connection_error(connection_id, what, expected, None, f"remove {field} from its extra")
-    is_applicable = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
+    is_applicable_by_field = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
     return {
         _PROPERTY_BY_FIELD[field]: str(extra[field])
-        for field in is_applicable
-        if is_applicable[field] and extra.get(field)
+        for field in is_applicable_by_field
+        if is_applicable_by_field[field] and extra.get(field)
     }
 
 

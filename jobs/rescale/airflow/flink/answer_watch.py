@@ -25,10 +25,10 @@ from rescale.text.errors import RescaleError
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
-_MARGIN_SECONDS = 0.2
+_MOST_DELAY_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
-_CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
+_LEAST_CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
 """Seconds before the expiry of the cached answer at which a cancel starts: a minimum, and more for each GB of state.
 
 The end of a task with RocksDB takes longer the more local files it has to delete: 0.2 s with 1 GB, and 1.3 s with 8 GB.
@@ -38,10 +38,10 @@ If the cancel takes longer than these seconds, the job stands still until anothe
 _LEAST_WAIT_SECONDS = 0.5
 """Least number of seconds between a new answer of Flink and the cancel: recognising the answer as new takes time."""
 
-_SHORT_LIFETIME = 2
+_SHORT_LIFETIME_IN_CANCELS = 2
 """The cancel does not wait if an answer lives at most this many times as long as a cancel takes."""
 
-_SHORT_INTERVAL = 2
+_SHORT_INTERVAL_IN_LIFETIMES = 2
 """The cancel does not wait if the interval between checkpoints is below this many lifetimes of an answer.
 
 The job would probably make another checkpoint during the wait.
@@ -52,33 +52,33 @@ The job would probably make another checkpoint during the wait.
 class CachedAnswer:
     """Cached answer of Flink, which was made between `made_after` and `made_before`, both None if unknown.
 
-    They are times of `time.monotonic`. Flink repeats an answer for `lifetime` seconds.
+    They are times of `time.monotonic`. Flink repeats an answer for `lifetime_seconds`.
     """
 
-    lifetime: float
+    lifetime_seconds: float
     made_after: float | None = None
     made_before: float | None = None
-    _checkpoint: int | None = None
+    _checkpoint_number: int | None = None
     _request_time: float = 0.0
 
-    def note(self, request_time: float, answer_time: float, checkpoint: int) -> bool:
-        """Take note of an answer of Flink that names `checkpoint` as the last completed one (0: none).
+    def note_answer(self, request_time: float, answer_time: float, checkpoint_number: int) -> bool:
+        """Take note of an answer of Flink that names `checkpoint_number` as the last completed one (0: none).
 
         `request_time` is when the request was sent, and `answer_time` when the answer arrived. Returns False if the
         answer names an older checkpoint than the answer before it: then Flink has several caches, and nothing is known.
         """
-        if self._checkpoint is not None and checkpoint < self._checkpoint:
+        if self._checkpoint_number is not None and checkpoint_number < self._checkpoint_number:
             self.forget()
             return False
-        if self._checkpoint is not None and checkpoint > self._checkpoint:
+        if self._checkpoint_number is not None and checkpoint_number > self._checkpoint_number:
             self.made_after, self.made_before = self._request_time, answer_time
         elif (
             self.made_after is not None
             and self.made_before is not None
-            and request_time >= self.made_before + self.lifetime
+            and request_time >= self.made_before + self.lifetime_seconds
         ):
-            self.made_after, self.made_before = self.made_after + self.lifetime, answer_time
-        self._checkpoint, self._request_time = checkpoint, request_time
+            self.made_after, self.made_before = self.made_after + self.lifetime_seconds, answer_time
+        self._checkpoint_number, self._request_time = checkpoint_number, request_time
         return True
 
     def forget(self) -> None:
@@ -89,9 +89,13 @@ class CachedAnswer:
 
         `end_time` must not be earlier than the arrival of the last answer.
         """
-        if self.made_after is not None and self.made_before is not None and end_time <= self.made_after + self.lifetime:
-            return self.made_before + self.lifetime + _MARGIN_SECONDS
-        return end_time + self.lifetime + _MARGIN_SECONDS
+        if (
+            self.made_after is not None
+            and self.made_before is not None
+            and end_time <= self.made_after + self.lifetime_seconds
+        ):
+            return self.made_before + self.lifetime_seconds + _MOST_DELAY_SECONDS
+        return end_time + self.lifetime_seconds + _MOST_DELAY_SECONDS
 
 
 def first_fresh_request_time(flink: Flink, end_time: float) -> float:
@@ -107,12 +111,12 @@ class AnswerWatch:
 
     def __init__(self, flink: Flink, job_id: str) -> None:
         self._flink, self._job_id = flink, job_id
-        self._cached = CachedAnswer(flink.answer_cache_seconds())
+        self._cached_answer = CachedAnswer(flink.answer_cache_seconds())
         config = flink.checkpoint_config(job_id)
-        self._interval = 0.0 if config is None else (config.interval or 0) / 1000
+        self._interval_seconds = 0.0 if config is None else (config.interval or 0) / 1000
         self._state_bytes = 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="answers", daemon=True)
+        self._thread = threading.Thread(target=self._ask_until_end, name="answers", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -132,12 +136,18 @@ class AnswerWatch:
         Returns at once if a cancel takes about as long as an answer lives, or if the job would probably make another
         checkpoint during the wait. Returns after two lifetimes of an answer if the expiry time stays unknown.
         """
-        lifetime, now = self._cached.lifetime, time.monotonic()
-        is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
-        deadline = now + 2 * lifetime if is_useful else now
+        lifetime_seconds, now = self._cached_answer.lifetime_seconds, time.monotonic()
+        is_useful = (
+            lifetime_seconds > _SHORT_LIFETIME_IN_CANCELS * _LEAST_CANCEL_SECONDS
+            and self._interval_seconds >= _SHORT_INTERVAL_IN_LIFETIMES * lifetime_seconds
+        )
+        deadline = now + 2 * lifetime_seconds if is_useful else now
         while now < deadline and self._thread.is_alive():
-            made_after = self._cached.made_after
-            if made_after is not None and (seconds_left := made_after + lifetime - self._cancel_seconds() - now) >= 0:
+            made_after = self._cached_answer.made_after
+            if (
+                made_after is not None
+                and (seconds_left := made_after + lifetime_seconds - self._cancel_seconds() - now) >= 0
+            ):
                 log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)
                 time.sleep(seconds_left)
                 return
@@ -146,26 +156,28 @@ class AnswerWatch:
 
     def first_fresh_request_time(self, end_time: float) -> float:
         """Return the time from which Flink's answers are newer than `end_time`; call it after `end`."""
-        return self._cached.first_fresh_request_time(end_time)
+        return self._cached_answer.first_fresh_request_time(end_time)
 
     def _cancel_seconds(self) -> float:
         """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""
-        needed_seconds = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
-        return min(needed_seconds, self._cached.lifetime - _LEAST_WAIT_SECONDS)
+        needed_seconds = _LEAST_CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
+        return min(needed_seconds, self._cached_answer.lifetime_seconds - _LEAST_WAIT_SECONDS)
 
-    def _ask(self) -> None:
+    def _ask_until_end(self) -> None:
         while True:
             request_time = time.monotonic()
             try:
                 latest_checkpoints = self._flink.latest_checkpoints(self._job_id)
             except RescaleError:
-                self._cached.forget()
+                self._cached_answer.forget()
                 return
             completed_checkpoint = (
                 CompletedCheckpoint()
                 if latest_checkpoints is None or latest_checkpoints.completed is None
                 else latest_checkpoints.completed
             )
-            checkpoint, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
-            if not self._cached.note(request_time, time.monotonic(), checkpoint) or self._ended.wait(_POLL_SECONDS):
+            checkpoint_number, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
+            if not self._cached_answer.note_answer(
+                request_time, time.monotonic(), checkpoint_number
+            ) or self._ended.wait(_POLL_SECONDS):
                 return

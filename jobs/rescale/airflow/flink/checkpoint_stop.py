@@ -29,11 +29,11 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
     is_cancelled = record.phase is not None
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
-        fresh_from: float | None = None
+        first_fresh_time: float | None = None
         if is_cancelled and job is not None and job.state == CANCELLING:
             cancel(flink, old_job.job_id)
         elif job is not None and not job.has_ended:
-            fresh_from = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, record.note_stop)
+            first_fresh_time = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, record.note_stop)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",
@@ -43,24 +43,24 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
-        fresh_from = fresh_from or first_fresh_request_time(flink, time.monotonic())
+        first_fresh_time = first_fresh_time or first_fresh_request_time(flink, time.monotonic())
         job = flink.job_overview(old_job.job_id)
-        checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, record.checkpoint)
+        checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, record.checkpoint_number)
         record.note_checkpoint(checkpoint_number(checkpoint))
-        refuse_later_snapshot(flink, old_job.job_id, fresh_from, checkpoint_number(checkpoint))
+        refuse_later_snapshot(flink, old_job.job_id, first_fresh_time, checkpoint_number(checkpoint))
     return {"savepoint": checkpoint, "job": old_job.job_id, "state": None if job is None else job.state}
 
 
-def checkpoint_for_restart(old_job: JobToRestart, known_number: int | None) -> str | None:
+def checkpoint_for_restart(old_job: JobToRestart, known_completed_number: int | None) -> str | None:
     """Return the checkpoint from which to restart a job that this run has cancelled.
 
-    None if the job still runs or has finished by itself. `known_number` is the number of a checkpoint that the job had
-    completed before the cancel; None if unknown. Raises `RequestError` if the last checkpoint is uncertain.
+    None if the job still runs or has finished by itself. `known_completed_number` is the number of a checkpoint that
+    the job had completed before the cancel; None if unknown. Raises `RequestError` if the last checkpoint is uncertain.
     """
     if old_job.is_replaced:
-        return recorded_checkpoint(old_job.job_id, old_job.directory, known_number)
+        return recorded_checkpoint(old_job.job_id, old_job.directory, known_completed_number)
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
         if job is not None and (not job.has_ended or job.state == "FINISHED"):
             return None
-        return restart_checkpoint(flink, old_job.job_id, old_job.directory, known_number)
+        return restart_checkpoint(flink, old_job.job_id, old_job.directory, known_completed_number)

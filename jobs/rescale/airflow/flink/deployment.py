@@ -29,7 +29,7 @@ from rescale.flink.start import CLAIM_MODE_OPTIONS, MAX_PARALLELISM_OPTION, NO_C
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _GROUP_AND_VERSION = ("flink.apache.org", "v1beta1")
-_PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
+_PLURAL_BY_KIND = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
 _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
@@ -59,22 +59,23 @@ class Deployment(msgspec.Struct, frozen=True):
     """State of a FlinkDeployment or FlinkSessionJob.
 
     `nonce` is the `savepointRedeployNonce` of its specification, and `reconciled_nonce` the one that Flink's operator
-    has acted on. `autoscaler_nonce` is its `autoscalerResetNonce`. `version` is its `resourceVersion` in Kubernetes.
+    has acted on. `autoscaler_nonce` is its `autoscalerResetNonce`. `resource_version` is its `resourceVersion` in
+    Kubernetes.
     """
 
-    fields: DeploymentSpec
+    spec: DeploymentSpec
     is_suspended: bool
     nonce: int | None
     reconciled_nonce: int | None
     job_id: str | None
     job_state: str | None
-    lifecycle: str | None
+    lifecycle_state: str | None
     error: str | None
     autoscaler_nonce: int | None
-    version: str | None
+    resource_version: str | None
 
 
-class _Job(msgspec.Struct, frozen=True, rename="camel"):
+class _JobSpec(msgspec.Struct, frozen=True, rename="camel"):
     """`JobSpec` of Flink's operator."""
 
     initial_savepoint_path: str | None = None
@@ -90,7 +91,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     `flink_configuration` may have options as flat keys (`a.b: x`) or as nested maps (`a: {b: x}`).
     """
 
-    job: _Job | None = None
+    job: _JobSpec | None = None
     flink_configuration: dict[str, object] | None = None
 
 
@@ -99,13 +100,13 @@ class _JobStatus(msgspec.Struct, frozen=True, rename="camel"):
     state: str | None = None
 
 
-class _Reconciliation(msgspec.Struct, frozen=True, rename="camel"):
+class _ReconciliationStatus(msgspec.Struct, frozen=True, rename="camel"):
     """`ReconciliationStatus`; the last specification is JSON in a string."""
 
     last_reconciled_spec: str | None = None
 
 
-class _Reconciled(_Spec, frozen=True, rename="camel"):
+class _ReconciledSpec(_Spec, frozen=True, rename="camel"):
     """Content of `last_reconciled_spec`: a specification, or an object that has one."""
 
     spec: _Spec | None = None
@@ -115,7 +116,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     job_status: _JobStatus | None = None
     lifecycle_state: str | None = None
     error: str | None = None
-    reconciliation_status: _Reconciliation | None = None
+    reconciliation_status: _ReconciliationStatus | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -143,23 +144,23 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
             advice="hand over by a jar instead; or name a FlinkDeployment in application mode, or the job's "
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
-    fields = DeploymentSpec(
+    deployment_spec = DeploymentSpec(
         job.initial_savepoint_path,
         job.parallelism,
         _max_parallelism(hand_over, spec),
         no_claim=all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS),
     )
     return Deployment(
-        fields=fields,
+        spec=deployment_spec,
         is_suspended=job.state == "suspended",
         nonce=job.savepoint_redeploy_nonce,
         reconciled_nonce=_reconciled_nonce(status),
         job_id=job_status.job_id,
         job_state=job_status.state,
-        lifecycle=status.lifecycle_state,
+        lifecycle_state=status.lifecycle_state,
         error=status.error,
         autoscaler_nonce=job.autoscaler_reset_nonce,
-        version=resource.metadata.resource_version,
+        resource_version=resource.metadata.resource_version,
     )
 
 
@@ -197,8 +198,11 @@ def _try_redeployment(hand_over: PatchDeployment, deployment: Deployment) -> _Re
     another snapshot than the one in the patch, or without state.
     """
     nonce = (deployment.nonce or 0) + 1
-    job = {"initialSavepointPath": deployment.fields.snapshot or "file:///savepoint", "savepointRedeployNonce": nonce}
-    resource = _patch_resource(hand_over, {"spec": {"job": job}}, dry_run="All")
+    job_patch = {
+        "initialSavepointPath": deployment.spec.snapshot or "file:///savepoint",
+        "savepointRedeployNonce": nonce,
+    }
+    resource = _patch_resource(hand_over, {"spec": {"job": job_patch}}, dry_run="All")
     if resource.spec.job is None or resource.spec.job.savepoint_redeploy_nonce != nonce:
         raise RequestError(
             "Kubernetes would drop the field that lets Flink's operator start the job from a snapshot",
@@ -211,32 +215,32 @@ def _try_redeployment(hand_over: PatchDeployment, deployment: Deployment) -> _Re
     return resource
 
 
-def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
-    """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
+def redeploy(hand_over: PatchDeployment, new_spec: DeploymentSpec) -> int:
+    """Patch the resource to have `new_spec`, unless it has them already. Return the nonce of its redeployment."""
     deployment = read_deployment(hand_over)
-    fields_of_redeployment = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
-    has_new_fields = (
-        deployment.fields in fields_of_redeployment and not deployment.is_suspended and deployment.nonce is not None
-    )
-    if has_new_fields and not (
-        deployment.reconciled_nonce == deployment.nonce and deployment.lifecycle in _GIVEN_UP_STATES
+    accepted_specs = (new_spec, msgspec.structs.replace(new_spec, no_claim=True))
+    has_new_spec = deployment.spec in accepted_specs and not deployment.is_suspended and deployment.nonce is not None
+    if has_new_spec and not (
+        deployment.reconciled_nonce == deployment.nonce and deployment.lifecycle_state in _GIVEN_UP_STATES
     ):
         return deployment.nonce or 0
     if deployment.nonce is None:
         _try_redeployment(hand_over, deployment)
     nonce = (deployment.nonce or 0) + 1
-    job = {
-        "initialSavepointPath": new_fields.snapshot,
-        "parallelism": new_fields.parallelism,
+    job_patch = {
+        "initialSavepointPath": new_spec.snapshot,
+        "parallelism": new_spec.parallelism,
         "savepointRedeployNonce": nonce,
         "autoscalerResetNonce": (deployment.autoscaler_nonce or 0) + 1,
         "state": "running",
     }
-    options = {MAX_PARALLELISM_OPTION: new_fields.max_parallelism}
-    if new_fields.no_claim:
-        options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
-    metadata = {} if deployment.version is None else {"resourceVersion": deployment.version}
-    _patch_resource(hand_over, {"metadata": metadata, "spec": {"job": job, "flinkConfiguration": options}})
+    options_patch = {MAX_PARALLELISM_OPTION: new_spec.max_parallelism}
+    if new_spec.no_claim:
+        options_patch |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
+    metadata_patch = {} if deployment.resource_version is None else {"resourceVersion": deployment.resource_version}
+    _patch_resource(
+        hand_over, {"metadata": metadata_patch, "spec": {"job": job_patch, "flinkConfiguration": options_patch}}
+    )
     return nonce
 
 
@@ -257,12 +261,12 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
         if deployment.error:
             log.warning("Flink's operator reports: %s", deployment.error)
         return False
-    if deployment.lifecycle in _GIVEN_UP_STATES:
+    if deployment.lifecycle_state in _GIVEN_UP_STATES:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
             path=hand_over.full_name,
             expected="a running job",
-            found=f"{deployment.lifecycle}: {deployment.error or 'no reason is given'}",
+            found=f"{deployment.lifecycle_state}: {deployment.error or 'no reason is given'}",
             advice="look at the events of the resource and at the JobManager's log",
         )
     return deployment.job_state in ("RUNNING", "FINISHED")
@@ -271,19 +275,19 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
 def _option(spec: _Spec, name: str) -> object:
     """Return an option of the specification, whose name may be flat or nested; None if it is not set."""
 
-    def find(options: object, name: str) -> object:
+    def find_option(options: object, name: str) -> object:
         if not isinstance(options, dict):
             return None
         if name in options:
             return options[name]
-        nested = (
-            find(value, name.removeprefix(f"{section}."))
+        nested_values = (
+            find_option(value, name.removeprefix(f"{section}."))
             for section, value in options.items()
             if name.startswith(f"{section}.")
         )
-        return next((value for value in nested if value is not None), None)
+        return next((value for value in nested_values if value is not None), None)
 
-    return find(spec.flink_configuration, name)
+    return find_option(spec.flink_configuration, name)
 
 
 def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
@@ -293,8 +297,8 @@ def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
     """
     options = spec.flink_configuration or {}
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
-    nested = options.get(section)
-    if isinstance(nested, dict) and name in nested:
+    nested_options = options.get(section)
+    if isinstance(nested_options, dict) and name in nested_options:
         raise RequestError(
             f"the {hand_over.resource} nests the option for the max parallelism, so a patch would set it twice",
             path=hand_over.full_name,
@@ -302,16 +306,16 @@ def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
             found=f"{name!r} nested below {section!r}",
             advice="write the option as a flat key",
         )
-    value = options.get(MAX_PARALLELISM_OPTION)
-    return None if value is None else str(value)
+    option_value = options.get(MAX_PARALLELISM_OPTION)
+    return None if option_value is None else str(option_value)
 
 
 def _reconciled_nonce(status: _Status) -> int | None:
     """Return the nonce of the last specification that the operator has reconciled."""
     if status.reconciliation_status is None or not status.reconciliation_status.last_reconciled_spec:
         return None
-    document = msgspec.json.decode(status.reconciliation_status.last_reconciled_spec, type=_Reconciled)
-    job = (document.spec or document).job
+    reconciled = msgspec.json.decode(status.reconciliation_status.last_reconciled_spec, type=_ReconciledSpec)
+    job = (reconciled.spec or reconciled).job
     return None if job is None else job.savepoint_redeploy_nonce
 
 
@@ -324,7 +328,7 @@ def _call_kubernetes(hand_over: PatchDeployment, verb: str, *arguments: object, 
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
-    plural = _PLURALS[hand_over.resource]
+    plural = _PLURAL_BY_KIND[hand_over.resource]
     resource_path = (*_GROUP_AND_VERSION, hand_over.namespace, plural, hand_over.name)
     try:
         method = getattr(open_kubernetes(hand_over.connection), f"{verb}_namespaced_custom_object")
@@ -332,18 +336,20 @@ def _call_kubernetes(hand_over: PatchDeployment, verb: str, *arguments: object, 
     except HTTPError as error:
         raise StoreError("Kubernetes cannot be reached", path=hand_over.full_name, found=error) from None
     except ApiException as error:
-        status = f"status {error.status}: {_error_message(error)}"
+        status_text = f"status {error.status}: {_error_message(error)}"
         if error.status in (409, 429) or error.status >= 500:
-            raise StoreError("Kubernetes has a temporary problem", path=hand_over.full_name, found=status) from None
-        advice = {
+            raise StoreError(
+                "Kubernetes has a temporary problem", path=hand_over.full_name, found=status_text
+            ) from None
+        advice_by_status = {
             403: f"give the service account the right to {verb} {plural} in this namespace",
             404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
         }
         raise RequestError(
             f"Kubernetes refuses to {verb} the {hand_over.resource}",
             path=hand_over.full_name,
-            found=status,
-            advice=advice.get(error.status),
+            found=status_text,
+            advice=advice_by_status.get(error.status),
         ) from None
     try:
         return msgspec.convert(document, _Resource)

@@ -43,18 +43,18 @@ class _CheckpointNumbers(NamedTuple):
         return self.newest is not None and self.newest == self.completed
 
 
-def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
-    """Return the checkpoint from which an ended job is rescaled: the newest one in the directory `checkpoints`.
+def final_checkpoint(flink: Flink, job_id: str, checkpoints_directory: str, known_completed_number: int | None) -> str:
+    """Return the checkpoint from which an ended job is rescaled: the newest one in `checkpoints_directory`.
 
-    `known_number` is the number of a checkpoint that the job had completed before its end; None if unknown. Raises
-    `RequestError` if the newest checkpoint is not the last one that Flink reports as completed, or if the job was
-    stopped with a savepoint.
+    `known_completed_number` is the number of a checkpoint that the job had completed before its end; None if unknown.
+    Raises `RequestError` if the newest checkpoint is not the last one that Flink reports as completed, or if the job
+    was stopped with a savepoint.
     """
-    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints, known_number)
+    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints_directory, known_completed_number)
     if not checkpoint_numbers.are_equal:
         raise RequestError(
             "the newest checkpoint in the job's directory is not the one that Flink completed last",
-            path=checkpoints,
+            path=checkpoints_directory,
             operator=job_id,
             expected=f"checkpoint {_number_text(checkpoint_numbers.completed)}, the last one that Flink reports as "
             "completed",
@@ -62,41 +62,47 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: 
             advice="use neither checkpoint: a newer one may have been aborted together with its transactions, and an "
             "older one repeats committed records",
         )
-    return checkpoint_directory(checkpoints, checkpoint_numbers.newest or 0)
+    return checkpoint_directory(checkpoints_directory, checkpoint_numbers.newest or 0)
 
 
-def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
+def restart_checkpoint(
+    flink: Flink, job_id: str, checkpoints_directory: str, known_completed_number: int | None
+) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
-    For `known_number`, see `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
-    `checkpoints`; if Flink no longer knows the job, and the directory has a newer checkpoint than `known_number`; or if
-    the job was stopped with a savepoint.
+    For `known_completed_number`, see `final_checkpoint`. Raises `RequestError` if this checkpoint is not in
+    `checkpoints_directory`; if Flink no longer knows the job, and the directory has a newer checkpoint than
+    `known_completed_number`; or if the job was stopped with a savepoint.
     """
-    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints, known_number)
+    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints_directory, known_completed_number)
     if not (checkpoint_numbers.is_job_known or checkpoint_numbers.are_equal):
-        raise _uncertain_error(checkpoints, job_id, checkpoint_numbers)
-    return _directory_of_completed(checkpoints, job_id, checkpoint_numbers)
+        raise _uncertain_error(checkpoints_directory, job_id, checkpoint_numbers)
+    return _directory_of_completed(checkpoints_directory, job_id, checkpoint_numbers)
 
 
-def recorded_checkpoint(job_id: str, checkpoints: str, final_number: int | None) -> str:
+def recorded_checkpoint(job_id: str, checkpoints_directory: str, final_number: int | None) -> str:
     """Return the checkpoint with `final_number`, which the run recorded as the job's last one before a redeployment.
 
-    Raises `RequestError` if it is not in the directory `checkpoints`.
+    Raises `RequestError` if it is not in `checkpoints_directory`.
     """
-    checkpoint_numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), final_number, is_job_known=False)
-    return _directory_of_completed(checkpoints, job_id, checkpoint_numbers)
+    checkpoint_numbers = _CheckpointNumbers(
+        newest_complete_checkpoint(checkpoints_directory), final_number, is_job_known=False
+    )
+    return _directory_of_completed(checkpoints_directory, job_id, checkpoint_numbers)
 
 
-def _directory_of_completed(checkpoints: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> str:
-    if checkpoint_numbers.completed is None or checkpoint_numbers.completed not in complete_checkpoints(checkpoints):
-        raise _uncertain_error(checkpoints, job_id, checkpoint_numbers)
-    return checkpoint_directory(checkpoints, checkpoint_numbers.completed)
+def _directory_of_completed(checkpoints_directory: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> str:
+    if checkpoint_numbers.completed is None or checkpoint_numbers.completed not in complete_checkpoints(
+        checkpoints_directory
+    ):
+        raise _uncertain_error(checkpoints_directory, job_id, checkpoint_numbers)
+    return checkpoint_directory(checkpoints_directory, checkpoint_numbers.completed)
 
 
-def _uncertain_error(checkpoints: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> RequestError:
+def _uncertain_error(checkpoints_directory: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> RequestError:
     return RequestError(
         "it is uncertain which checkpoint the job completed last, so the job is not started again",
-        path=checkpoints,
+        path=checkpoints_directory,
         operator=job_id,
         expected=f"checkpoint {_number_text(checkpoint_numbers.completed)}, the last one that Flink reports as "
         "completed",
@@ -110,46 +116,46 @@ def checkpoint_number(checkpoint: str) -> int:
     return int(name(checkpoint).removeprefix("chk-"))
 
 
-def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoint: int) -> None:
-    """Raise `RequestError` if the job has completed a later checkpoint than `checkpoint`, the newest one listed.
+def refuse_later_snapshot(flink: Flink, job_id: str, first_fresh_time: float, newest_number: int) -> None:
+    """Raise `RequestError` if the job has completed a later checkpoint than the newest one listed, `newest_number`.
 
     Also raises it if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
-    directory may agree with an old answer of Flink. So Flink is asked until `fresh_from`, a time of `time.monotonic`
-    from which answers show the job's end.
+    directory may agree with an old answer of Flink. So Flink is asked until `first_fresh_time`, a time of
+    `time.monotonic` from which answers show the job's end.
     """
     while (latest_checkpoints := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop_by_others(flink, job_id, latest_checkpoints)
-        if (completed_number := _completed_number(latest_checkpoints) or 0) > checkpoint:
+        if (completed_number := _completed_number(latest_checkpoints) or 0) > newest_number:
             raise RequestError(
                 "the store listed the job's checkpoints late: Flink has completed a later one",
                 path=flink.address,
                 operator=job_id,
-                expected=f"checkpoint {checkpoint}, the newest one in the directory",
+                expected=f"checkpoint {newest_number}, the newest one in the directory",
                 found=f"checkpoint {completed_number}",
                 advice="let the worker list that directory without a cache, then trigger another run",
             )
-        if time.monotonic() >= fresh_from:
+        if time.monotonic() >= first_fresh_time:
             return
         time.sleep(_POLL_SECONDS)
 
 
-def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
+def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints_directory: str) -> None:
     """Raise `RequestError` if the newest checkpoint in a running job's directory is from an earlier start of the job.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
-    newest_number = newest_complete_checkpoint(checkpoints)
-    fresh_from = first_fresh_request_time(flink, time.monotonic())
+    newest_number = newest_complete_checkpoint(checkpoints_directory)
+    first_fresh_time = first_fresh_request_time(flink, time.monotonic())
     completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
-    while newest_number is not None and newest_number in complete_checkpoints(checkpoints):
+    while newest_number is not None and newest_number in complete_checkpoints(checkpoints_directory):
         completed_number = _completed_number(flink.latest_checkpoints(job_id))
         if completed_number is not None and completed_number >= newest_number:
             return
-        if time.monotonic() >= fresh_from:
+        if time.monotonic() >= first_fresh_time:
             raise RequestError(
                 "the newest checkpoint in the job's directory is from an earlier start of the job",
-                path=checkpoints,
+                path=checkpoints_directory,
                 operator=job_id,
                 expected=f"checkpoint {_number_text(completed_number)}, the last one that Flink reports as completed",
                 found=f"checkpoint {newest_number}",
@@ -158,23 +164,27 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
         time.sleep(_POLL_SECONDS)
 
 
-def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> _CheckpointNumbers:
+def _read_numbers(
+    flink: Flink, job_id: str, checkpoints_directory: str, known_completed_number: int | None
+) -> _CheckpointNumbers:
     """Return the checkpoint numbers once Flink's answer agrees with the directory, or is newer than this call."""
     call_time = time.monotonic()
-    fresh_from: float | None = None
+    first_fresh_time: float | None = None
     while True:
         latest_checkpoints = flink.latest_checkpoints(job_id)
         if latest_checkpoints is not None:
             _refuse_stop_by_others(flink, job_id, latest_checkpoints)
         completed_number = _completed_number(latest_checkpoints)
-        last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
+        last_completed_number = (
+            known_completed_number if completed_number is None else max(completed_number, known_completed_number or 0)
+        )
         checkpoint_numbers = _CheckpointNumbers(
-            newest_complete_checkpoint(checkpoints), last_completed, latest_checkpoints is not None
+            newest_complete_checkpoint(checkpoints_directory), last_completed_number, latest_checkpoints is not None
         )
         if checkpoint_numbers.are_equal or latest_checkpoints is None:
             return checkpoint_numbers
-        fresh_from = fresh_from or first_fresh_request_time(flink, call_time)
-        if time.monotonic() >= fresh_from:
+        first_fresh_time = first_fresh_time or first_fresh_request_time(flink, call_time)
+        if time.monotonic() >= first_fresh_time:
             return checkpoint_numbers
         time.sleep(_POLL_SECONDS)
 

@@ -24,7 +24,7 @@ _SECRETS_ADVICE = "put login and password into an Airflow connection, and name t
 _ACCESS_ADVICE = "name an Airflow connection with login and password, or with only a password for a bearer token"
 """Advice for addresses that contain a password (`_SECRETS_ADVICE`), and for a Flink that denies access."""
 
-_OPTION_FIELDS = {
+_NO_HEADER_FIELDS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
@@ -83,15 +83,15 @@ def open_kubernetes(connection_id: str | None) -> Any:
 
 def _request_headers(connection_id: str, connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
     # As for HttpHook, every field of the extra that is not one of its options is a header.
-    extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
+    extra_headers = {name: value for name, value in extra.items() if name not in _NO_HEADER_FIELDS}
     all_headers = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in all_headers.items()}
     if not connection.password:
         return headers
     if not connection.login:
         return {**headers, "Authorization": f"Bearer {connection.password}"}
-    login_and_password = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
-    return {**headers, "Authorization": f"Basic {login_and_password}"}
+    encoded_credentials = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
+    return {**headers, "Authorization": f"Basic {encoded_credentials}"}
 
 
 def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
@@ -100,8 +100,8 @@ def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, s
     The error does not show the header's value; the HTTP client's error would.
     """
     for name, value in headers.items():
-        header = name + value
-        if not (header.isascii() and header.isprintable()):
+        header_text = name + value
+        if not (header_text.isascii() and header_text.isprintable()):
             raise RequestError(
                 f"the connection {connection_id!r} has characters that an HTTP header may not contain",
                 found=f"in the header {name!r}",

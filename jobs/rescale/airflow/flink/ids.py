@@ -7,9 +7,9 @@ from uuid import UUID, uuid5
 
 from rescale.flink_rest.client import Flink
 
-_NAMESPACE = UUID("5b0e1c4e-1d0f-5d0c-9a57-6f2f3a8e9b11")
+_UUID_NAMESPACE = UUID("5b0e1c4e-1d0f-5d0c-9a57-6f2f3a8e9b11")
 
-_MAX_IDS = 100
+_MOST_IDS = 100
 
 
 def derived_ids(*seed_parts: str) -> Iterator[str]:
@@ -17,8 +17,8 @@ def derived_ids(*seed_parts: str) -> Iterator[str]:
 
     If an id is in use, callers take the next one.
     """
-    for number in range(_MAX_IDS):
-        yield uuid5(_NAMESPACE, "\n".join([*seed_parts, str(number)])).hex
+    for number in range(_MOST_IDS):
+        yield uuid5(_UUID_NAMESPACE, "\n".join([*seed_parts, str(number)])).hex
 
 
 def running_job_id(flink: Flink, *seed: str) -> str | None:

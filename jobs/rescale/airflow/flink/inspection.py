@@ -17,7 +17,7 @@ from rescale.flink_rest.running_job import find_job
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 
-_SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
+_SESSION_JOB_ID_PATTERN = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Pattern of the id of a job that Flink's operator, before its release 1.8, has submitted for a FlinkSessionJob.
 
 The id is a Java hash code as a long, and the generation of the resource (`FlinkUtils.generateSessionJobFixedJobID`).
@@ -54,7 +54,7 @@ def inspect_job(
                 found=f"{job}: {overview.state}",
                 advice="give the name of the job: it gets a new id whenever it is started",
             )
-        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(overview.job_id):
+        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID_PATTERN.fullmatch(overview.job_id):
             raise RequestError(
                 "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the job "
                 "that a jar starts",
@@ -132,4 +132,4 @@ def _with_deployment(old_job: JobToRestart, hand_over: PatchDeployment) -> JobTo
             expected=f"job {old_job.job_id}",
             found=deployment.job_id,
         )
-    return msgspec.structs.replace(old_job, deployment=deployment.fields, nonce=deployment.nonce)
+    return msgspec.structs.replace(old_job, deployment=deployment.spec, nonce=deployment.nonce)

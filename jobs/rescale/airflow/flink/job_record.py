@@ -58,25 +58,25 @@ class RecordedJob(msgspec.Struct, frozen=True):
         return self.phase in (Phase.STOPS, Phase.GOES_BACK)
 
 
-def recorded_job(run: str) -> RecordedJob | None:
+def recorded_job(run_name: str) -> RecordedJob | None:
     """Return what the run with this name has recorded about its job; None if the run has stopped no job."""
-    document = run_state(run).get(RECORD_KEY)
+    document = run_state(run_name).get(RECORD_KEY)
     return None if document is None else msgspec.convert(document, RecordedJob)
 
 
-def stopped_job(run: str) -> JobToRestart | None:
+def stopped_job(run_name: str) -> JobToRestart | None:
     """Return the job that the run with this name has stopped; None if the run has stopped no job, or if the job runs.
 
     If somebody clears all tasks of the run, they go on with this job. The task that looks at the job would not find it
     at Flink any more, and then no task would start it again.
     """
-    record = recorded_job(run)
-    if record is None or not record.is_stopped:
+    recorded = recorded_job(run_name)
+    if recorded is None or not recorded.is_stopped:
         return None
-    old_job = record.old_job
+    old_job = recorded.old_job
     try:
         with open_flink(old_job.flink) as flink:
-            if still_runs(old_job) or job_started_by_others(flink, old_job, run) is not None:
+            if still_runs(old_job) or job_started_by_others(flink, old_job, run_name) is not None:
                 return None
     except StoreError as error:
         log.warning("%s", error)  # the job counts as stopped: later tasks ask Flink again
@@ -84,51 +84,51 @@ def stopped_job(run: str) -> JobToRestart | None:
     return old_job
 
 
-def refuse_handed_over(run: str) -> None:
+def refuse_handed_over(run_name: str) -> None:
     """Raise `RequestError` if the run with this name has already handed its job over: it must not stop the job again.
 
     If somebody clears any task of the run, the task that looks at the job runs again: it is a setup, and Airflow clears
     setups with their tasks.
     """
-    record = recorded_job(run)
-    if record is not None and record.phase is Phase.STARTED:
+    recorded = recorded_job(run_name)
+    if recorded is not None and recorded.phase is Phase.STARTED:
         raise RequestError(
             "this run has already handed its job over, so it does nothing more to the job",
-            path=record.old_job.target,
-            operator=record.old_job.name,
+            path=recorded.old_job.target,
+            operator=recorded.old_job.name,
             advice="to rescale the job once more, trigger another run with another target",
         )
 
 
 class JobRecord(NamedTuple):
-    """Record of what the run with the name `run` has done to `old_job`, for the task instance `ti`."""
+    """Record of what the run with the name `run_name` has done to `old_job`, for the task instance `ti`."""
 
-    run: str
+    run_name: str
     old_job: JobToRestart
     ti: Any
 
     @property
     def phase(self) -> Phase | None:
         """Last action of the run on this job; None if the run has not tried to stop it."""
-        record = self._record
-        return None if record is None else record.phase
+        recorded = self._recorded
+        return None if recorded is None else recorded.phase
 
     @property
-    def checkpoint(self) -> int | None:
+    def checkpoint_number(self) -> int | None:
         """Number of a checkpoint that the job had completed before it was cancelled; None if unknown."""
-        record = self._record
-        return None if record is None else record.checkpoint
+        recorded = self._recorded
+        return None if recorded is None else recorded.checkpoint
 
     def note(self, phase: Phase) -> None:
         """Record `phase` as the last action of the run on the job."""
-        self._put(msgspec.structs.replace(self._current_record, phase=phase))
+        self._put(msgspec.structs.replace(self._current_recorded, phase=phase))
 
-    def note_checkpoint(self, number: int | None) -> None:
+    def note_checkpoint(self, checkpoint_number: int | None) -> None:
         """Record the number of a checkpoint from which the job can be started again; None keeps the recorded number."""
-        current_record = self._current_record
-        self._put(msgspec.structs.replace(current_record, checkpoint=number or current_record.checkpoint))
+        current = self._current_recorded
+        self._put(msgspec.structs.replace(current, checkpoint=checkpoint_number or current.checkpoint))
 
-    def note_stop(self, checkpoint: int | None = None) -> None:
+    def note_stop(self, checkpoint_number: int | None = None) -> None:
         """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`.
 
         Raises `RequestError` if the job was redeployed meanwhile: this run could neither replace it nor go back.
@@ -143,7 +143,7 @@ class JobRecord(NamedTuple):
                 found="another one",
                 advice="clear all tasks of this run, or trigger another one",
             )
-        self.note_checkpoint(checkpoint)
+        self.note_checkpoint(checkpoint_number)
 
     def note_start(self) -> None:
         """Record that the job runs from the result. Raises the error of `refuse_ended_task`."""
@@ -175,7 +175,7 @@ class JobRecord(NamedTuple):
             )
         if phase is not Phase.STARTED:
             return None
-        if (question := question_for_started_job(self.old_job, self.run, snapshot)) is None:
+        if (question := question_for_started_job(self.old_job, self.run_name, snapshot)) is None:
             raise RequestError(
                 "this run has already started the job from its result, and that job has ended",
                 path=snapshot,
@@ -186,22 +186,22 @@ class JobRecord(NamedTuple):
         return question
 
     @property
-    def _record(self) -> RecordedJob | None:
+    def _recorded(self) -> RecordedJob | None:
         """The record of this start of the job, if there is one.
 
         Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
         """
-        record = recorded_job(self.run)
-        if record is None or _id_and_nonce(record.old_job) != _id_and_nonce(self.old_job):
+        recorded = recorded_job(self.run_name)
+        if recorded is None or _id_and_nonce(recorded.old_job) != _id_and_nonce(self.old_job):
             return None
-        return record
+        return recorded
 
     @property
-    def _current_record(self) -> RecordedJob:
-        return self._record or RecordedJob(Phase.STOPS, self.old_job)
+    def _current_recorded(self) -> RecordedJob:
+        return self._recorded or RecordedJob(Phase.STOPS, self.old_job)
 
-    def _put(self, record: RecordedJob) -> None:
-        run_state(self.run).set(RECORD_KEY, msgspec.to_builtins(record))
+    def _put(self, recorded: RecordedJob) -> None:
+        run_state(self.run_name).set(RECORD_KEY, msgspec.to_builtins(recorded))
 
 
 def _id_and_nonce(job: JobToRestart) -> tuple[str, int | None]:

@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
 _CHECKPOINT_TIMEOUT_SECONDS = 3600
 _CANCEL_TIMEOUT_SECONDS = 600
-_ATTEMPTS = 4
+_MOST_ATTEMPTS = 4
 """Largest number of checkpoints to take until one holds no records in flight."""
 
 _REQUIRED_RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
-_TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
+_CHOOSE_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
 def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
@@ -60,7 +60,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             path=flink.address,
             expected=_REQUIRED_RETENTION,
             found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
-            advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
+            advice=f"start the job with this option from a savepoint; or {_CHOOSE_SAVEPOINT}",
         )
     checkpoint = flink.latest_checkpoint(job_id)
     if checkpoint is None or not name(normalise(checkpoint)).startswith("chk-"):
@@ -69,11 +69,11 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             path=flink.address,
             expected="a checkpoint in a directory chk-N",
             found=checkpoint,
-            advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
+            advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_CHOOSE_SAVEPOINT}",
         )
-    checkpoints = parent(normalise(checkpoint))
-    refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
-    return checkpoints
+    checkpoints_directory = parent(normalise(checkpoint))
+    refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints_directory)
+    return checkpoints_directory
 
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
@@ -94,7 +94,7 @@ def take_checkpoint(flink: Flink, job_id: str) -> int | None:
 
 
 def cancel_after_checkpoint(
-    flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[int | None], None]
+    flink: Flink, job_id: str, checkpoints_directory: str, before_cancel: Callable[[int | None], None]
 ) -> float:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
@@ -105,32 +105,32 @@ def cancel_after_checkpoint(
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
-        number = take_source_checkpoint(flink, job_id, checkpoints)
+        checkpoint_number = take_source_checkpoint(flink, job_id, checkpoints_directory)
         answers.wait_until_answer_expires_soon()
-        before_cancel(number)
+        before_cancel(checkpoint_number)
         cancel(flink, job_id)
         job_end_time = time.monotonic()
     return answers.first_fresh_request_time(job_end_time)
 
 
-def take_source_checkpoint(flink: Flink, job_id: str, checkpoints: str) -> int | None:
+def take_source_checkpoint(flink: Flink, job_id: str, checkpoints_directory: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
     Raises `UnsupportedError` if all attempts have records in flight, and `RequestError` if the directory has newer
     checkpoints from an earlier start of the job.
     """
-    for _ in range(_ATTEMPTS):
-        number = take_checkpoint(flink, job_id)
-        if (newest_complete_checkpoint(checkpoints) or 0) > (number or 0):
-            refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
-        if not with_newest_checkpoint(checkpoints, holds_records_in_flight):
-            return number
+    for _ in range(_MOST_ATTEMPTS):
+        checkpoint_number = take_checkpoint(flink, job_id)
+        if (newest_complete_checkpoint(checkpoints_directory) or 0) > (checkpoint_number or 0):
+            refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints_directory)
+        if not with_newest_checkpoint(checkpoints_directory, holds_records_in_flight):
+            return checkpoint_number
     raise UnsupportedError(
         "the job's checkpoints hold records in flight, which belong to the old subtasks",
-        path=checkpoints,
+        path=checkpoints_directory,
         expected="a checkpoint without records in flight",
-        found=f"records in flight in each of {_ATTEMPTS} checkpoints",
-        advice=f"{_TAKE_A_SAVEPOINT}, which never holds any; or set "
+        found=f"records in flight in each of {_MOST_ATTEMPTS} checkpoints",
+        advice=f"{_CHOOSE_SAVEPOINT}, which never holds any; or set "
         "execution.checkpointing.aligned-checkpoint-timeout, so that a checkpoint is aligned unless that takes longer",
     )
 
@@ -164,34 +164,34 @@ def cancel(flink: Flink, job_id: str) -> None:
     log.info("the job has ended: %s", "no longer known to Flink" if job is None else job.state)
 
 
-def newest_checkpoint(checkpoints: str) -> str:
+def newest_checkpoint(checkpoints_directory: str) -> str:
     """Return the newest complete checkpoint in a job's directory. Raises `RequestError` if there is none."""
-    newest_number = newest_complete_checkpoint(checkpoints)
+    newest_number = newest_complete_checkpoint(checkpoints_directory)
     if newest_number is None:
         raise RequestError(
             "the job has left no checkpoint",
-            path=checkpoints,
+            path=checkpoints_directory,
             expected=f"a directory chk-N with _metadata ({_REQUIRED_RETENTION})",
         )
-    return checkpoint_directory(checkpoints, newest_number)
+    return checkpoint_directory(checkpoints_directory, newest_number)
 
 
-def with_newest_checkpoint(checkpoints: str, read: Callable[[str], T]) -> T:
+def with_newest_checkpoint(checkpoints_directory: str, read: Callable[[str], T]) -> T:
     """Return the result of `read` for a running job's newest checkpoint.
 
     If Flink deletes this checkpoint while `read` runs, because the next one is complete, `read` gets the next.
     """
-    for _ in range(_ATTEMPTS):
-        checkpoint = newest_checkpoint(checkpoints)
+    for _ in range(_MOST_ATTEMPTS):
+        checkpoint = newest_checkpoint(checkpoints_directory)
         try:
             return read(checkpoint)
         except RescaleError:
-            if newest_checkpoint(checkpoints) == checkpoint:
+            if newest_checkpoint(checkpoints_directory) == checkpoint:
                 raise
     raise StoreError(
         "Flink deletes the job's checkpoints before they can be read",
-        path=checkpoints,
-        found=f"a newer checkpoint in each of {_ATTEMPTS} attempts",
+        path=checkpoints_directory,
+        found=f"a newer checkpoint in each of {_MOST_ATTEMPTS} attempts",
         advice="let Flink retain more checkpoints (execution.checkpointing.num-retained), or make them less often",
     )
 

@@ -59,7 +59,7 @@ class WaitingOperator(BaseOperator):
     def _run_name(self, context: Context) -> str:
         return name_of_run(context["ti"])
 
-    def _record(self, context: Context, old_job: JobToRestart) -> JobRecord:
+    def _job_record(self, context: Context, old_job: JobToRestart) -> JobRecord:
         return JobRecord(self._run_name(context), old_job, context["ti"])
 
     def _finish(self, answer: Answer) -> Answer:
@@ -103,7 +103,9 @@ class HandOverJob(WaitingOperator):
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK_TASK, self.hand_over))
             )
-            question = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
+            question = (
+                None if old_job is None else self._job_record(context, old_job).question_if_started(start.snapshot)
+            )
             question_or_answer = question or hand_job_over(hand_over, start, self._run_name(context), old_job)
             return self._record_hand_over(context, self._answer_or_defer(question_or_answer))
 
@@ -115,7 +117,7 @@ class HandOverJob(WaitingOperator):
         """Record that the new job runs, unless a command was printed; return the answer."""
         if self.old_job_document and "start" not in answer:
             with task_errors():
-                self._record(context, job_to_restart_of(self.old_job_document)).note_start()
+                self._job_record(context, job_to_restart_of(self.old_job_document)).note_start()
         return answer
 
     def _finish(self, answer: Answer) -> Answer:

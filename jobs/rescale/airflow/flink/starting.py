@@ -19,7 +19,7 @@ from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink, PackagedProgram
 from rescale.text.errors import RequestError, RescaleError
 
-_FIRST_WITH_OPTIONS_OF_JARS = (1, 17)
+_FIRST_RELEASE_WITH_JAR_OPTIONS = (1, 17)
 """First release line of Flink with the field `flinkConfiguration` in `JarRequestBody`."""
 
 
@@ -46,17 +46,17 @@ def _refuse_old_release(flink: Flink) -> None:
 
     release = flink.version()
     with suppress(ValueError):
-        if ReleaseLine.parse(release) < _FIRST_WITH_OPTIONS_OF_JARS:
+        if ReleaseLine.parse(release) < _FIRST_RELEASE_WITH_JAR_OPTIONS:
             raise RequestError(
                 "this release of Flink cannot start a jar with options, so the run could not start the job again",
                 path=flink.address,
-                expected=f"Flink {ReleaseLine(*_FIRST_WITH_OPTIONS_OF_JARS)} or newer",
+                expected=f"Flink {ReleaseLine(*_FIRST_RELEASE_WITH_JAR_OPTIONS)} or newer",
                 found=f"Flink {release}",
                 advice="choose to print the command, and start the job by hand",
             )
 
 
-def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
+def planned_vertices(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
     """Return the vertices that the jar's job would have at a parallelism: their descriptions, by vertex id."""
     return flink.jar_plan(_program_of(flink, hand_over), parallelism)
 
@@ -69,10 +69,10 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
     if isinstance(hand_over, Print):
         return {"start": start.command}
     if isinstance(hand_over, PatchDeployment):
-        max_parallelism_before = read_deployment(hand_over).fields.max_parallelism
+        max_parallelism_before = read_deployment(hand_over).spec.max_parallelism
         max_parallelism = max_parallelism_before if start.max_parallelism is None else str(start.max_parallelism)
-        new_fields = DeploymentSpec(start.snapshot, start.parallelism, max_parallelism, no_claim=start.refers)
-        return RedeploymentQuestion(hand_over, redeploy(hand_over, new_fields))
+        new_spec = DeploymentSpec(start.snapshot, start.parallelism, max_parallelism, no_claim=start.refers)
+        return RedeploymentQuestion(hand_over, redeploy(hand_over, new_spec))
     with open_flink(hand_over.flink) as flink:
         if (running_id := running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, running_id)

@@ -36,7 +36,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
 
-_MAX_SAVEPOINTS = 20
+_MOST_SAVEPOINTS = 20
 """Number of failed savepoints after which a run gives up. Each check sends Flink this many requests."""
 
 CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
@@ -74,9 +74,9 @@ class JobToRestart(msgspec.Struct, frozen=True):
         hand_over = self.hand_over
         return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
-    def savepoint_directory(self, run: str) -> str:
+    def savepoint_directory(self, run_name: str) -> str:
         """Return the directory for the savepoints of this run only."""
-        return join(normalise(self.directory), f"rescale-{next(derived_ids('directory', run, self.job_id))[:12]}")
+        return join(normalise(self.directory), f"rescale-{next(derived_ids('directory', run_name, self.job_id))[:12]}")
 
 
 def job_to_restart_of(document: Mapping[str, Any]) -> JobToRestart:
@@ -101,35 +101,37 @@ def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
     return [job for job in jobs if job.name == name and not job.has_ended]
 
 
-def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
+def begin_savepoint(old_job: JobToRestart, run_name: str) -> FlinkQuestion:
     """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for its end.
 
-    If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MAX_SAVEPOINTS` have failed.
+    If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MOST_SAVEPOINTS` have failed.
     """
-    directory = old_job.savepoint_directory(run)
+    directory = old_job.savepoint_directory(run_name)
     with open_flink(old_job.flink) as flink:
-        begun_savepoints = _begun_savepoints(flink, old_job, run)
-        usable_ids = (id_ for id_, savepoint in begun_savepoints.items() if savepoint and savepoint.failure is None)
-        trigger_id = next(usable_ids, None)
+        savepoint_by_trigger_id = _savepoint_by_trigger_id(flink, old_job, run_name)
+        usable_trigger_ids = (
+            id_ for id_, savepoint in savepoint_by_trigger_id.items() if savepoint and savepoint.failure is None
+        )
+        trigger_id = next(usable_trigger_ids, None)
         if trigger_id is None:
-            if any(begun_savepoints.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
+            if any(savepoint_by_trigger_id.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
                 _refuse_second_canonical(flink, old_job)
-            trigger_id = next((id_ for id_, savepoint in begun_savepoints.items() if savepoint is None), None)
+            trigger_id = next((id_ for id_, savepoint in savepoint_by_trigger_id.items() if savepoint is None), None)
             if trigger_id is None:
                 raise RescaleError(
-                    "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
+                    "Flink could not take the savepoint", path=directory, found=f"{_MOST_SAVEPOINTS} failed attempts"
                 )
             _trigger_savepoint(flink, old_job, trigger_id, directory)
     return SavepointQuestion(old_job.flink, old_job.job_id, trigger_id, directory, old_job.taking)
 
 
-def _begun_savepoints(flink: Flink, old_job: JobToRestart, run: str) -> dict[str, Savepoint | None]:
+def _savepoint_by_trigger_id(flink: Flink, old_job: JobToRestart, run_name: str) -> dict[str, Savepoint | None]:
     """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
-    trigger_ids = islice(derived_ids("savepoint", run), _MAX_SAVEPOINTS)
+    trigger_ids = islice(derived_ids("savepoint", run_name), _MOST_SAVEPOINTS)
     return {trigger_id: flink.savepoint(old_job.job_id, trigger_id) for trigger_id in trigger_ids}
 
 
@@ -160,24 +162,26 @@ def _refuse_second_canonical(flink: Flink, old_job: JobToRestart) -> None:
         )
 
 
-def hand_job_over(hand_over: HandOver, start: Start, run: str, old_job: JobToRestart | None) -> FlinkQuestion | Answer:
+def hand_job_over(
+    hand_over: HandOver, start: Start, run_name: str, old_job: JobToRestart | None
+) -> FlinkQuestion | Answer:
     """Start the job from the result, with its new shape. `old_job` is the job whose savepoint this run has taken."""
     if old_job is not None and not isinstance(hand_over, Print):
-        refuse_running_job(old_job, start, run)
-    return start_job(hand_over, start, *_seed(run, old_job))
+        refuse_running_job(old_job, start, run_name)
+    return start_job(hand_over, start, *_seed(run_name, old_job))
 
 
-def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
+def refuse_running_job(old_job: JobToRestart, start: Start, run_name: str) -> None:
     """Raise `RequestError` if the old job still runs, or if this run or somebody else has started it again."""
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
-        snapshot = read_deployment(old_job.hand_over).fields.snapshot
+        snapshot = read_deployment(old_job.hand_over).spec.snapshot
         running_text = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
     else:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
-            refuse_other_start(flink, old_job, run)
+            refuse_other_start(flink, old_job, run_name)
         running_id = old_job.job_id if job is not None and not job.has_ended else None
-        running_id = running_id or running_job(old_job.hand_over, *_restart_seed(run, old_job))
+        running_id = running_id or running_job(old_job.hand_over, *_restart_seed(run_name, old_job))
         running_text = running_id and f"{old_job.name} ({running_id})"
     if running_text is not None:
         raise RequestError(
@@ -188,9 +192,9 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
         )
 
 
-def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
+def refuse_other_start(flink: Flink, old_job: JobToRestart, run_name: str) -> None:
     """Raise `RequestError` if somebody else has started the job during the run (`job_started_by_others`)."""
-    if (other_job := job_started_by_others(flink, old_job, run)) is not None:
+    if (other_job := job_started_by_others(flink, old_job, run_name)) is not None:
         raise RequestError(
             "somebody else has started a job of this name, and a second one would do the same work twice",
             path=flink.address,
@@ -202,38 +206,41 @@ def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
         )
 
 
-def job_started_by_others(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
+def job_started_by_others(flink: Flink, old_job: JobToRestart, run_name: str) -> JobOverview | None:
     """Return a running job with the name of `old_job` that this run has not started; None if there is none.
 
     Always None if several jobs had this name before the run: the name does not tell them apart.
     """
     if not old_job.is_only_one:
         return None
-    own_ids = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
+    own_ids = {old_job.job_id, *derived_ids(*_seed(run_name, old_job)), *derived_ids(*_restart_seed(run_name, old_job))}
     return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in own_ids), None)
 
 
-def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
+def started_job_reference(
+    old_job: JobToRestart, run_name: str, snapshot: str | None, *, with_old_shape: bool = False
+) -> str | None:
     """Return the job id or the FlinkDeployment that this run has started from the result; None if it does not run.
 
     With `with_old_shape`, return the job that this run has started again, with its old shape. `snapshot` is what the
     job was started from: the result, or the job's own savepoint or checkpoint.
     """
     if isinstance(old_job.hand_over, PatchDeployment):
-        is_of_run = old_job.is_replaced and read_deployment(old_job.hand_over).fields.snapshot == snapshot
+        is_of_run = old_job.is_replaced and read_deployment(old_job.hand_over).spec.snapshot == snapshot
         return old_job.hand_over.name_in_form if is_of_run else None
-    return running_job(old_job.hand_over, *(_restart_seed if with_old_shape else _seed)(run, old_job))
+    return running_job(old_job.hand_over, *(_restart_seed if with_old_shape else _seed)(run_name, old_job))
 
 
 def question_for_started_job(
-    old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False
+    old_job: JobToRestart, run_name: str, snapshot: str | None, *, with_old_shape: bool = False
 ) -> FlinkQuestion | None:
-    """Return the question for the job that `started_job` returns; None if it does not run. Starts no job."""
-    job, hand_over = started_job(old_job, run, snapshot, with_old_shape=with_old_shape), old_job.hand_over
-    if job is None or isinstance(hand_over, Print):
+    """Return the question for the job that `started_job_reference` returns; None if it does not run. Starts no job."""
+    job_reference = started_job_reference(old_job, run_name, snapshot, with_old_shape=with_old_shape)
+    hand_over = old_job.hand_over
+    if job_reference is None or isinstance(hand_over, Print):
         return None
     if isinstance(hand_over, RunJar):
-        return JobStartQuestion(hand_over.flink, job)
+        return JobStartQuestion(hand_over.flink, job_reference)
     return RedeploymentQuestion(hand_over, read_deployment(hand_over).nonce or 0)
 
 
@@ -246,7 +253,7 @@ def still_runs(old_job: JobToRestart) -> bool:
     return job is not None and not job.has_ended
 
 
-def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
+def end_pending_work(old_job: JobToRestart, run_name: str) -> FlinkQuestion | None:
     """End the new job or a savepoint in progress: neither may run beside the old job when it is started again.
 
     Return the question for its end; None if nothing is left to end.
@@ -258,8 +265,8 @@ def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
         if job is not None and not job.has_ended:
             if old_job.taking is StopMode.CHECKPOINT:
                 return JobEndQuestion(old_job.flink, old_job.job_id) if job.state == CANCELLING else None
-            return _pending_savepoint(flink, old_job, run)
-    return withdraw_job(old_job.hand_over, *_seed(run, old_job))
+            return _pending_savepoint(flink, old_job, run_name)
+    return withdraw_job(old_job.hand_over, *_seed(run_name, old_job))
 
 
 def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
@@ -272,18 +279,18 @@ def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
     hand_over = old_job.hand_over
     if not isinstance(hand_over, PatchDeployment) or hand_over.resource != "FlinkSessionJob":
         return None
-    resource = read_deployment(hand_over)
-    if resource.job_id is None or old_job.target is None or resource.fields.snapshot != old_job.target:
+    deployment = read_deployment(hand_over)
+    if deployment.job_id is None or old_job.target is None or deployment.spec.snapshot != old_job.target:
         return None
     with open_flink(old_job.flink) as flink:
-        job = flink.job_overview(resource.job_id)
+        job = flink.job_overview(deployment.job_id)
         if job is None or job.has_ended:
             return None
         flink.cancel(job.job_id)
     return JobEndQuestion(old_job.flink, job.job_id)
 
 
-def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
+def go_back(old_job: JobToRestart, run_name: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint or checkpoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink still knows the savepoint of this run. Raises `RequestError` if somebody else has
@@ -304,12 +311,12 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
                     found=job.state,
                 )
             if not is_replaced:
-                refuse_other_start(flink, old_job, run)
-            savepoint = savepoint or _savepoint_of_run(flink, old_job, run)
+                refuse_other_start(flink, old_job, run_name)
+            savepoint = savepoint or _savepoint_of_run(flink, old_job, run_name)
     if savepoint is None:
         raise RescaleError(
             "the job has ended, and Flink knows no savepoint of this run",
-            path=old_job.savepoint_directory(run),
+            path=old_job.savepoint_directory(run_name),
             found=f"{old_job.name} ({old_job.job_id})",
             advice="if another run has stopped the job, that run starts it again; otherwise start it from the "
             "savepoint in this directory, if there is one, or from its last checkpoint",
@@ -318,19 +325,19 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
         if is_replaced:
             _refuse_other_redeployment(old_job, old_job.hand_over, savepoint)
         old_spec, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
-        old_fields = DeploymentSpec(savepoint, old_spec.parallelism, old_spec.max_parallelism, no_claim)
-        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, old_fields))
+        restart_spec = DeploymentSpec(savepoint, old_spec.parallelism, old_spec.max_parallelism, no_claim)
+        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, restart_spec))
     start = Start(savepoint, old_job.parallelism, None)
     log.info("command that starts the job: %s", start.command)
-    question_or_answer = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
+    question_or_answer = start_job(old_job.hand_over, start, *_restart_seed(run_name, old_job))
     if isinstance(question_or_answer, JobStartQuestion):
-        return msgspec.structs.replace(question_or_answer, instead_of=_seed(run, old_job))
+        return msgspec.structs.replace(question_or_answer, instead_of=_seed(run_name, old_job))
     return question_or_answer
 
 
 def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment, savepoint: str) -> None:
     """Raise `RequestError` if somebody else has redeployed the resource after this run had looked at it."""
-    snapshot = read_deployment(hand_over).fields.snapshot
+    snapshot = read_deployment(hand_over).spec.snapshot
     if old_job.target is not None and snapshot not in (old_job.target, savepoint):
         raise RequestError(
             f"somebody else has redeployed the {hand_over.resource} during this run: the old job is not started again",
@@ -342,30 +349,30 @@ def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment
         )
 
 
-def _seed(run: str, old_job: JobToRestart | None) -> tuple[str, ...]:
-    return ("job", run, old_job.job_id if old_job is not None else "")
+def _seed(run_name: str, old_job: JobToRestart | None) -> tuple[str, ...]:
+    return ("job", run_name, old_job.job_id if old_job is not None else "")
 
 
-def _restart_seed(run: str, old_job: JobToRestart) -> tuple[str, ...]:
-    return ("back", *_seed(run, old_job))
+def _restart_seed(run_name: str, old_job: JobToRestart) -> tuple[str, ...]:
+    return ("back", *_seed(run_name, old_job))
 
 
-def _pending_savepoint(flink: Flink, old_job: JobToRestart, run: str) -> FlinkQuestion | None:
+def _pending_savepoint(flink: Flink, old_job: JobToRestart, run_name: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
-    for trigger_id, savepoint in _begun_savepoints(flink, old_job, run).items():
+    for trigger_id, savepoint in _savepoint_by_trigger_id(flink, old_job, run_name).items():
         if savepoint is None or savepoint.failure is not None:
             continue
         if savepoint.location is None or old_job.taking is not StopMode.RUN_ON:
             return SavepointQuestion(
-                old_job.flink, old_job.job_id, trigger_id, old_job.savepoint_directory(run), old_job.taking
+                old_job.flink, old_job.job_id, trigger_id, old_job.savepoint_directory(run_name), old_job.taking
             )
     return None
 
 
-def _savepoint_of_run(flink: Flink, old_job: JobToRestart, run: str) -> str | None:
+def _savepoint_of_run(flink: Flink, old_job: JobToRestart, run_name: str) -> str | None:
     """Return the URI of the savepoint that this run has taken; None if Flink does not know it."""
-    for savepoint in _begun_savepoints(flink, old_job, run).values():
+    for savepoint in _savepoint_by_trigger_id(flink, old_job, run_name).values():
         if savepoint is not None and savepoint.location is not None:
             return normalise(savepoint.location)
-    location = savepoint_below(flink, old_job.job_id, old_job.savepoint_directory(run))
+    location = savepoint_below(flink, old_job.job_id, old_job.savepoint_directory(run_name))
     return None if location is None else normalise(location)

@@ -11,10 +11,10 @@ import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rescale.airflow.flink.questions import FlinkQuestion
-from rescale.airflow.steps.retries import is_rescale_error
+from rescale.airflow.steps.retries import is_own_error
 from rescale.text.errors import RescaleError, StoreError, as_rescale_error
 
-_MAX_FAILURES = 5
+_MOST_FAILURES = 5
 """Number of failed questions in a row after which the trigger gives up."""
 
 
@@ -32,30 +32,30 @@ class AnswerTrigger(BaseTrigger):
         self.period = period
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        name = f"{type(self).__module__}.{type(self).__qualname__}"
-        return name, {"question": self.question, "patience": self.patience, "period": self.period}
+        class_path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return class_path, {"question": self.question, "patience": self.patience, "period": self.period}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
             event = {"answer": await self._answer()}
         except Exception as error:
-            if not is_rescale_error(error):
+            if not is_own_error(error):
                 raise
             event = {"error": msgspec.to_builtins(as_rescale_error(error).document())}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _answer(self) -> dict[str, Any]:
         question: FlinkQuestion = msgspec.convert(self.question, FlinkQuestion)
-        start_time, failures = time.monotonic(), 0
+        start_time, failure_count = time.monotonic(), 0
         while True:
             await asyncio.sleep(self.period)
             try:
                 answer = await asyncio.to_thread(question.ask)
-                failures = 0
+                failure_count = 0
             except StoreError as error:
                 self.log.warning("%s", error)
-                failures += 1
-                if failures == _MAX_FAILURES:
+                failure_count += 1
+                if failure_count == _MOST_FAILURES:
                     raise
                 answer = None
             if answer is not None:

@@ -25,8 +25,8 @@ def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run_at_once: bool
         "default_args": _default_args(platform.tasks),
         "on_failure_callback": [notifier.create() for notifier in platform.notify.failed] or None,
     }
-    runs = 1 if one_run_at_once else platform.runs_at_once
-    return {**arguments, **({"max_active_runs": runs} if runs is not None else {})}
+    most_runs = 1 if one_run_at_once else platform.runs_at_once
+    return {**arguments, **({"max_active_runs": most_runs} if most_runs is not None else {})}
 
 
 def form_of_platform() -> Form:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rescale.airflow.forms.form import title
+from rescale.airflow.forms.form import field_title
 from rescale.airflow.settings import settings
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
@@ -35,9 +35,9 @@ Without it, no module is allowed.
 """
 
 
-def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
+def lines_of(params: Mapping[str, Any], field_name: str) -> list[str]:
     """Return the lines of a field that are not empty, without surrounding spaces."""
-    return [line.strip() for line in params[name] or [] if line.strip()]
+    return [line.strip() for line in params[field_name] or [] if line.strip()]
 
 
 def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,19 +49,19 @@ def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: None if value == "" else value for name, value in trimmed_params.items()}
 
 
-def _trimmed_value(field: str, value: Any) -> Any:
+def _trimmed_value(field_name: str, value: Any) -> Any:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
         if len({name.strip() for name in value}) < len(value):
             raise RequestError(
                 "a field of the form has the same name twice",
-                option=f'"{title(field)}"',
+                option=f'"{field_title(field_name)}"',
                 expected="each name once; spaces around it do not count",
                 found=", ".join(map(repr, value)),
             )
-        return {name.strip(): _trimmed_value(field, item) for name, item in value.items()}
-    return [_trimmed_value(field, item) for item in value] if isinstance(value, list) else value
+        return {name.strip(): _trimmed_value(field_name, item) for name, item in value.items()}
+    return [_trimmed_value(field_name, item) for item in value] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
@@ -88,18 +88,18 @@ def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     if params["same_shape"] and has_shape:
         raise RequestError(
             "the form asks for the same shape and for another shape",
-            option=f'"{title("same_shape")}"',
-            advice=f'leave the numbers empty, or switch "{title("same_shape")}" off',
+            option=f'"{field_title("same_shape")}"',
+            advice=f'leave the numbers empty, or switch "{field_title("same_shape")}" off',
         )
     changing_options = [row for row in OPTIONS if row.changes_result]
     if not has_shape and not params["same_shape"] and not any(is_set(row, params) for row in changing_options):
         field_names = [row.field.name for row in changing_options]
-        titles = [f'"{title(name)}"' for name in (*field_names[:2], "operators", *field_names[2:])]
+        titles = [f'"{field_title(name)}"' for name in (*field_names[:2], "operators", *field_names[2:])]
         raise RequestError(
             "the form asks for no change",
             expected=f"{', '.join(titles[:-1])} or {titles[-1]}",
             found="none of them",
-            advice=f'for an unchanged copy, switch "{title("same_shape")}" on',
+            advice=f'for an unchanged copy, switch "{field_title("same_shape")}" on',
         )
 
 
@@ -127,9 +127,9 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
     ):
         raise RequestError(
             f"the run would {' and '.join(unapproved_changes)} without an approval",
-            expected=f'"{title("require_approval")}"',
+            expected=f'"{field_title("require_approval")}"',
             found=", ".join(name for names in unapproved_changes.values() for name in names),
-            advice=f'switch "{title("require_approval")}" on',
+            advice=f'switch "{field_title("require_approval")}" on',
         )
 
 
@@ -212,23 +212,29 @@ def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
     from rescale.planning.request.ages import age_text
 
-    quantities = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    shape_numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka_request = request.surgery, request.surgery.kafka
-    parts = [f"{quantity} {by_uid['']}" if "" in by_uid else f"{quantity} unchanged" for quantity, by_uid in quantities]
-    parts += [
-        f"{quantity} {number} for {uid}" for quantity, by_uid in quantities for uid, number in by_uid.items() if uid
+    phrases = [
+        f"{number_name} {number_by_uid['']}" if "" in number_by_uid else f"{number_name} unchanged"
+        for number_name, number_by_uid in shape_numbers
     ]
-    parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
-    parts += [f"{operator} dropped" for operator in surgery.drops]
-    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka_request.sources.items()]
-    parts += [f"topic {old} renamed to {new}" for old, new in kafka_request.topics.items()]
-    parts += [f"{len(kafka_request.offsets)} rows of Kafka offsets"] if kafka_request.offsets else []
-    parts += [f"state {state} dropped" for state in surgery.state_drops]
-    parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
-    parts += [f"{operator} restarted" for operator in surgery.restarts]
-    files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
+    phrases += [
+        f"{number_name} {number} for {uid}"
+        for number_name, number_by_uid in shape_numbers
+        for uid, number in number_by_uid.items()
+        if uid
+    ]
+    phrases += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
+    phrases += [f"{operator} dropped" for operator in surgery.drops]
+    phrases += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka_request.sources.items()]
+    phrases += [f"topic {old} renamed to {new}" for old, new in kafka_request.topics.items()]
+    phrases += [f"{len(kafka_request.offsets)} rows of Kafka offsets"] if kafka_request.offsets else []
+    phrases += [f"state {state} dropped" for state in surgery.state_drops]
+    phrases += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
+    phrases += [f"{operator} restarted" for operator in surgery.restarts]
+    files_text = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     format_text = "unchanged" if request.format is Format.KEEP else request.format.value
-    return f"{', '.join(parts)}; format {format_text}{files}"
+    return f"{', '.join(phrases)}; format {format_text}{files_text}"
 
 
 def check_key_functions(key_hashes: Iterable[str]) -> None:

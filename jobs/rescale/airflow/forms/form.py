@@ -17,7 +17,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.options.option import FormSection, Option, OptionKind
 from rescale.options.rows import OPTIONS, PLACE_PATTERN
 
-_PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
+_PLACE_HELP = "`s3://bucket/key`, or an absolute path that workers can reach"
 
 _RANGE_SCHEMA: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 
@@ -47,7 +47,7 @@ _SHAPES_SCHEMA: dict[str, Any] = {
 """Schema for lines of text, or for a JSON object with operators as keys. With two types Airflow would show a text area
 for JSON (`FieldSelector`), so the schema names no type and excludes other types by `not`."""
 
-_YEAR_MINUTES = 366 * 24 * 60
+_MINUTES_PER_YEAR = 366 * 24 * 60
 
 APPROVAL_MINUTES = 120
 """Time in which a plan can be approved if neither the form nor the settings name one."""
@@ -61,7 +61,7 @@ def rescale_form() -> Form:
     The fields that a first user needs come first, without a section: places, shape, approval, connection. The sections
     after them are folded, and no field with a default is marked as required.
     """
-    form = _open_fields()
+    form = _unfolded_fields()
     for section in list(FormSection)[1:-1]:
         form |= {**_fields_without_option(section), **_fields_of_options(section)}
     return form
@@ -80,14 +80,14 @@ def discard_form() -> Form:
     form = rescale_form()
     target = form["target"]
     target.schema["description_md"] = (
-        f"The target of a run that did not publish its result: {_PLACES}. A published result is never removed."
+        f"The target of a run that did not publish its result: {_PLACE_HELP}. A published result is never removed."
     )
     return {"target": target, "connection": form["connection"]}
 
 
-def title(name: str) -> str:
+def field_title(field_name: str) -> str:
     """Return the title of a field of the rescale form."""
-    return str(rescale_form()[name].schema["title"])
+    return str(rescale_form()[field_name].schema["title"])
 
 
 def field_fault(field: Param, value: Any) -> str | None:
@@ -99,27 +99,28 @@ def field_fault(field: Param, value: Any) -> str | None:
     return None
 
 
-def _open_fields() -> Form:
+def _unfolded_fields() -> Form:
     return {
         "source": Param(
             type="string",
             pattern=PLACE_PATTERN,
             title="Source",
-            description_md=f"The directory that Flink printed when it took the savepoint: {_PLACES}. Never modified.",
+            description_md=f"The directory that Flink printed when it took the savepoint: {_PLACE_HELP}. "
+            "Never modified.",
         ),
         "target": Param(
             type="string",
             pattern=PLACE_PATTERN,
             title="Target",
-            description_md=f"A directory that does not exist yet, outside the source: {_PLACES}.",
+            description_md=f"A directory that does not exist yet, outside the source: {_PLACE_HELP}.",
         ),
         **_fields_of_options(FormSection.OPEN),
-        "same_shape": flag(
+        "same_shape": flag_field(
             title="Same shape: a self-contained copy",
             description_md="Copies the snapshot unchanged into a directory that can be moved. Without it, a run that "
             "would change nothing is refused.",
         ),
-        "require_approval": flag(
+        "require_approval": flag_field(
             title="Ask before anything moves",
             description_md="The run waits until somebody approves the plan. If it is rejected, the run fails and its "
             "staged files are removed.",
@@ -128,12 +129,12 @@ def _open_fields() -> Form:
             APPROVAL_MINUTES,
             type=["number", "null"],
             exclusiveMinimum=0,
-            exclusiveMaximum=_YEAR_MINUTES,
+            exclusiveMaximum=_MINUTES_PER_YEAR,
             title="Time to approve (minutes)",
             description_md="Without an answer in this time, the plan counts as rejected. Empty: the time in the "
             f"platform's settings, or {APPROVAL_MINUTES} minutes.",
         ),
-        "connection": line(
+        "connection": line_field(
             title="Connection",
             description_md="The id of an Airflow connection of type aws for access to S3. Empty: the access that the "
             "worker has in its own environment. Must be empty if steps run in pods.",
@@ -158,7 +159,7 @@ def _fields_without_option(section: FormSection) -> Form:
             }
         case FormSection.KAFKA:
             return {
-                "without_offsets": lines(
+                "without_offsets": lines_field(
                     title="May start without their Kafka offsets",
                     section=section.value,
                     description_md="Names of operators, one per line. After stop-with-savepoint, a "
@@ -168,7 +169,7 @@ def _fields_without_option(section: FormSection) -> Form:
             }
         case FormSection.STORAGE:
             return {
-                "source_connection": line(
+                "source_connection": line_field(
                     title=SOURCE_CONNECTION_TITLE,
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
@@ -195,14 +196,14 @@ def field_of_option(row: Option) -> Param:
         return Param(None, type=["string", "null"], format="multiline", **schema)
     match row.kind:
         case OptionKind.FLAG:
-            return flag(**schema)
+            return flag_field(**schema)
         case OptionKind.CHOICE:
-            return choice({value: label for value, label in row.choices.items() if label}, **schema)
+            return choice_field({value: label for value, label in row.choices.items() if label}, **schema)
         case _:
-            return lines(pattern=field.pattern, **schema)
+            return lines_field(pattern=field.pattern, **schema)
 
 
-def lines(*, pattern: str = ".", **schema: Any) -> Param:
+def lines_field(*, pattern: str = ".", **schema: Any) -> Param:
     """Return a field of strings, one per line, that are empty or match `pattern`.
 
     Airflow's form sends null for a cleared field, and an empty string for each empty line.
@@ -210,17 +211,23 @@ def lines(*, pattern: str = ".", **schema: Any) -> Param:
     return Param([], type=["array", "null"], items={"type": "string", "pattern": f"^$|{pattern}"}, **schema)
 
 
-def flag(**schema: Any) -> Param:
+def flag_field(**schema: Any) -> Param:
     """Return a switch that is off. Its type allows null, so that the form does not mark it as required."""
     return Param(False, type=["boolean", "null"], **schema)
 
 
-def line(**schema: Any) -> Param:
+def line_field(**schema: Any) -> Param:
     """Return a field of one string, which is null if it is empty. It is not marked as required."""
     return Param(None, type=["null", "string"], **schema)
 
 
-def choice(label_by_value: Mapping[Any, str], **schema: Any) -> Param:
+def choice_field(label_by_value: Mapping[Any, str], **schema: Any) -> Param:
     """Return a drop-down field from values and their labels; the first is the default. It is not marked as required."""
-    labels = {str(value): label for value, label in label_by_value.items()}
-    return Param(next(iter(labels)), type=["string", "null"], enum=[*labels], values_display=labels, **schema)
+    label_by_text = {str(value): label for value, label in label_by_value.items()}
+    return Param(
+        next(iter(label_by_text)),
+        type=["string", "null"],
+        enum=[*label_by_text],
+        values_display=label_by_text,
+        **schema,
+    )

@@ -20,7 +20,7 @@ DISCARD_TITLE = "Discard what an unpublished run left"
 
 _OPTIONS_PER_OPERATOR = ("parallelism", "max-parallelism")
 
-_COMMAND_WORDING = {
+_WORDING_BY_COMMAND = {
     "again": "clear the task",
     "discard": f'run "{DISCARD_TITLE}" for {{}}',
     "inspect": "the log of the task inspect",
@@ -28,9 +28,9 @@ _COMMAND_WORDING = {
     "validate": "another validation",
 }
 
-_EXTRA_ARGS = "the connection's service_config.s3.extra_args"
+_EXTRA_ARGS_FIELD = "the connection's service_config.s3.extra_args"
 
-_SETTING_WORDING = {
+_WORDING_BY_SETTING = {
     "KEYS": 'fill in "Connection" with the id of an Amazon Web Services connection that has access to this place, '
     "or give the workers (the pods, if steps run in pods) access of their own",
     "CONFIGURATION": 'check endpoint_url and region_name in the extra of the connection that "Connection" names',
@@ -44,9 +44,9 @@ _SETTING_WORDING = {
     "AWS_ACCESS_KEY_ID": "login",
     "AWS_SECRET_ACCESS_KEY": "the connection's password",
     "AWS_SESSION_TOKEN": "aws_session_token in the connection's extra",
-    "AWS_SERVER_SIDE_ENCRYPTION": f"ServerSideEncryption ({_EXTRA_ARGS})",
-    "AWS_SSE_KMS_KEY_ID": f"SSEKMSKeyId ({_EXTRA_ARGS})",
-    "AWS_SSE_CUSTOMER_KEY_BASE64": f"SSECustomerKey ({_EXTRA_ARGS})",
+    "AWS_SERVER_SIDE_ENCRYPTION": f"ServerSideEncryption ({_EXTRA_ARGS_FIELD})",
+    "AWS_SSE_KMS_KEY_ID": f"SSEKMSKeyId ({_EXTRA_ARGS_FIELD})",
+    "AWS_SSE_CUSTOMER_KEY_BASE64": f"SSECustomerKey ({_EXTRA_ARGS_FIELD})",
 }
 
 
@@ -57,13 +57,13 @@ def form_wording(mention: Mention) -> str:
     connection.
     """
     if mention.about is About.COMMAND:
-        return _COMMAND_WORDING[mention.name].format(mention.value)
+        return _WORDING_BY_COMMAND[mention.name].format(mention.value)
     if mention.about is About.SETTING:
-        sentence = _SETTING_WORDING[mention.name]
+        sentence = _WORDING_BY_SETTING[mention.name]
         return sentence if mention.value != "source" else _reworded_for_source(sentence)
     if mention.name in _OPTIONS_PER_OPERATOR and "=" in mention.value:
         return f'"{SHAPES_TITLE}" {shape_line(mention.name, mention.value)}'
-    return f"{field_of(option(mention.name))} {mention.value}".rstrip()
+    return f"{quoted_title(option(mention.name))} {mention.value}".rstrip()
 
 
 def _reworded_for_source(sentence: str) -> str:
@@ -73,17 +73,17 @@ def _reworded_for_source(sentence: str) -> str:
     )
 
 
-def shape_line(name: str, value: str) -> str:
+def shape_line(option_name: str, value: str) -> str:
     """Return the form's line for the value `UID=N` of an option; a max parallelism becomes `UID=/N`."""
     operator, _, number = value.rpartition("=")
-    return f"{operator}={number}" if name == "parallelism" else f"{operator}=/{number}"
+    return f"{operator}={number}" if option_name == "parallelism" else f"{operator}=/{number}"
 
 
-def field_of(row: Option) -> str:
+def quoted_title(row: Option) -> str:
     """Return the title of an option's field, in quotes."""
     return f'"{row.field.title}"'
 
 
 def reword_for_form(error: RescaleError) -> None:
     """Make an error name fields, tasks and connections instead of options, commands and environment variables."""
-    error.reword(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))
+    error.reword(form_wording, lambda flag: next((quoted_title(row) for row in OPTIONS if row.flag == flag), flag))

@@ -12,7 +12,7 @@ from rescale.text.errors import RequestError
 _PLACE_FIELDS = ("source", "target")
 
 
-def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
+def values_with_defaults(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value for each field of the form: the value of the argument, or the platform's default if that is None.
 
     Places have no defaults; `check_values` refuses a place that is None, such as an output that a task does not have.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 
 from rescale.airflow.forms.filled_form import lines_of
-from rescale.airflow.forms.form import Form, choice, line, lines, rescale_form
+from rescale.airflow.forms.form import Form, choice_field, line_field, lines_field, rescale_form
 from rescale.airflow.forms.live_form import live_fields
 from rescale.airflow.hand_overs import RESOURCE_PATTERN, HandOver, PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import SavepointFormat, StopMode
@@ -30,22 +30,22 @@ class HandOverKind(StrEnum):
     DEPLOYMENT = "deployment"
 
 
-_TAKING_LABELS = {
+_LABEL_BY_STOP_MODE = {
     StopMode.RUN_ON: "run on: only take its savepoint",
     StopMode.STOP: "stop with savepoint",
     StopMode.CANCEL: "savepoint, then cancel",
     StopMode.CHECKPOINT: "checkpoint, then cancel: no savepoint is written",
 }
-_FORMAT_LABELS = {
+_LABEL_BY_FORMAT = {
     SavepointFormat.CANONICAL: "canonical: can be rescaled to every shape and format",
     SavepointFormat.NATIVE: "native: RocksDB's files as they are",
 }
-_KIND_LABELS = {
+_LABEL_BY_KIND = {
     HandOverKind.PRINT: "print: print the command",
     HandOverKind.JAR: "jar: run an uploaded jar",
     HandOverKind.DEPLOYMENT: "deployment: patch a FlinkDeployment",
 }
-_KIND_BY_FIELDS = "by the fields below: run the jar, or patch the FlinkDeployment, or else print the command"
+_NO_KIND_LABEL = "by the fields below: run the jar, or patch the FlinkDeployment, or else print the command"
 
 
 def job_form() -> Form:
@@ -70,22 +70,22 @@ def _job_fields() -> Form:
             title="Job",
             description_md="The name of a running job, if it is unique, or its id, which changes with every start.",
         ),
-        "savepoints": line(
+        "savepoints": line_field(
             pattern=PLACE_PATTERN,
             title="Savepoints",
             description_md="The directory in which Flink writes the savepoint. Flink and the workers need access. "
             "Empty if no savepoint is written.",
         ),
-        "savepoint_format": choice(
-            _FORMAT_LABELS,
+        "savepoint_format": choice_field(
+            _LABEL_BY_FORMAT,
             title="Format of the savepoint",
             description_md="Flink takes a native savepoint quickly, and RocksDB opens the result without a conversion. "
             "But a native savepoint lacks timers that are on the heap. The run refuses it before it stops the job, "
             "unless the job's latest checkpoint shows that there are no such timers. A job with asynchronous state "
             "needs the native format.",
         ),
-        "taking": choice(
-            _TAKING_LABELS,
+        "taking": choice_field(
+            _LABEL_BY_STOP_MODE,
             title="What becomes of the job",
             description_md="A stopped or cancelled job is started from the result as *Hand over* says. If anything "
             "fails, or the plan is rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` "
@@ -105,17 +105,17 @@ def _hand_over_fields() -> Form:
             None,
             type=["null", "string"],
             enum=[None, *map(str, HandOverKind)],
-            values_display={"null": _KIND_BY_FIELDS, **{kind.value: label for kind, label in _KIND_LABELS.items()}},
+            values_display={"null": _NO_KIND_LABEL, **{kind.value: label for kind, label in _LABEL_BY_KIND.items()}},
             title="Hand over",
             description_md="How to start the job from the result, or again if the rescale fails. The parallelism of "
             "single operators must be set in the job's code.",
         ),
-        "jar": line(
+        "jar": line_field(
             title="Jar",
             description_md="To run a jar: the file name of an uploaded jar (the last one of that name), or its id. "
             "Without a persistent `web.upload.dir`, Flink loses uploaded jars when the JobManager ends.",
         ),
-        "deployment": line(
+        "deployment": line_field(
             pattern=RESOURCE_PATTERN,
             title="FlinkDeployment",
             description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
@@ -127,12 +127,12 @@ def _hand_over_fields() -> Form:
 def _starting_fields() -> Form:
     """Return the fields that some hand-overs need."""
     return {
-        "entry_class": line(
+        "entry_class": line_field(
             title="Entry class",
             section=_STARTING_SECTION,
             description_md="To run a jar: the class with `main`. Empty: the class that the jar's manifest names.",
         ),
-        "arguments": lines(
+        "arguments": lines_field(
             title="Arguments",
             section=_STARTING_SECTION,
             description_md="To run a jar: the arguments of the program, one per line. Those of the running job are not "
@@ -147,7 +147,7 @@ def _starting_fields() -> Form:
             description_md='To run a jar: Flink options for the job, such as `{"state.backend.type": "rocksdb"}`. '
             "Options with which the running job was started are not taken over. No secrets.",
         ),
-        "kubernetes_connection": line(
+        "kubernetes_connection": line_field(
             title="Connection to Kubernetes",
             section=_STARTING_SECTION,
             description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "
@@ -212,24 +212,26 @@ def check_renames(request: Request, hand_over: HandOver) -> None:
 
     The same program cannot restore both the savepoint and the result.
     """
-    sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.surgery.kafka.sources.items()}
-    new_names = {**request.surgery.renames, **request.surgery.kafka.topics, **sources}
-    if new_names and not isinstance(hand_over, Print):
+    source_by_old_name = {old: f"a KafkaSource {new}".rstrip() for old, new in request.surgery.kafka.sources.items()}
+    new_name_by_old_name = {**request.surgery.renames, **request.surgery.kafka.topics, **source_by_old_name}
+    if new_name_by_old_name and not isinstance(hand_over, Print):
         raise RequestError(
             "the run would start the job, although operators or topics are renamed: the same program cannot restore "
             "both the result and, if the rescale fails, the old savepoint",
             expected=f"the hand-over {HandOverKind.PRINT.value!r}",
-            found=", ".join(f"{old} renamed to {new}" for old, new in new_names.items()),
+            found=", ".join(f"{old} renamed to {new}" for old, new in new_name_by_old_name.items()),
             advice="choose to print the command, and start the changed program with it",
         )
 
 
-_TITLES = {"jar": "Jar", "deployment": "FlinkDeployment"}
+_TITLE_BY_KIND = {"jar": "Jar", "deployment": "FlinkDeployment"}
 
 
 def _required_value(params: Mapping[str, Any], field: str, kind: HandOverKind) -> str:
     if not params[field]:
         raise RequestError(
-            f"the hand-over {kind.value!r} needs the field {field!r}", option=f'"{_TITLES[field]}"', found="nothing"
+            f"the hand-over {kind.value!r} needs the field {field!r}",
+            option=f'"{_TITLE_BY_KIND[field]}"',
+            found="nothing",
         )
     return str(params[field])

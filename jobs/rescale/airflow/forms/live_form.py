@@ -11,14 +11,14 @@ import msgspec
 from airflow.sdk import Param
 
 from rescale.airflow.forms.filled_form import is_set, option_values_of
-from rescale.airflow.forms.form import Form, choice, flag, line
+from rescale.airflow.forms.form import Form, choice_field, flag_field, line_field
 from rescale.flink_rest.client import StopMode
 from rescale.options.rows import OPTIONS, ROUND_OPTION_NAMES
 from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
 
 _SECTION = "While it runs"
-_HOUR_SECONDS = 3600
+_SECONDS_PER_HOUR = 3600
 _GIVE_UP_SECONDS = 300
 
 
@@ -29,7 +29,7 @@ class CutOverRule(StrEnum):
     APPROVED = "when approved"
 
 
-_RULE_LABELS = {
+_LABEL_BY_RULE = {
     CutOverRule.READY: "when ready: as soon as the last round is short enough",
     CutOverRule.APPROVED: "when approved: a question shows the rounds, and waits for an answer",
 }
@@ -38,22 +38,22 @@ _RULE_LABELS = {
 class LiveRequest(msgspec.Struct, frozen=True):
     """Request to rescale a job while it runs: the values of the form's fields.
 
-    `pause_above` is in bytes a second, all durations are in seconds, and None means no limit. With `refers_to_source`,
-    the result refers to the files of the job's last checkpoint, and no state is moved.
+    `most_bytes_per_second` is in bytes a second, all durations are in seconds, and None means no limit. With
+    `refers_to_source`, the result refers to the files of the job's last checkpoint, and no state is moved.
     """
 
     refers_to_source: bool
     cut_over_rule: CutOverRule
     not_before: datetime | None
-    most_downtime: float | None
-    give_up_after: float
-    pause_above: int | None
+    most_downtime_seconds: float | None
+    give_up_seconds: float
+    most_bytes_per_second: int | None
 
 
 def live_fields() -> Form:
     """Return the Params of a rescale while the job runs."""
     return {
-        "while_it_runs": flag(
+        "while_it_runs": flag_field(
             title="Move the state while the job runs",
             section=_SECTION,
             description_md="Moves all state once, and then what changes, checkpoint after checkpoint, while the job "
@@ -62,8 +62,8 @@ def live_fields() -> Form:
             "the job*, and a hand-over that starts the job. If no max parallelism changes, files of RocksDB are copied "
             'ahead, and there are no rounds; with "refer" under *Files of RocksDB*, nothing is moved.',
         ),
-        "cut_over": choice(
-            _RULE_LABELS,
+        "cut_over": choice_field(
+            _LABEL_BY_RULE,
             title="Cut over",
             section=_SECTION,
             description_md="When the job is cancelled and started in its new shape. With an approval, the rounds go on "
@@ -81,7 +81,7 @@ def live_fields() -> Form:
             None,
             type=["null", "number"],
             exclusiveMinimum=0,
-            maximum=_HOUR_SECONDS,
+            maximum=_SECONDS_PER_HOUR,
             title="Most seconds for the last round",
             section=_SECTION,
             description_md="The job is not cancelled while the last round would take longer. Restarting the job "
@@ -91,7 +91,7 @@ def live_fields() -> Form:
             _GIVE_UP_SECONDS,
             type=["null", "number"],
             exclusiveMinimum=0,
-            maximum=_HOUR_SECONDS,
+            maximum=_SECONDS_PER_HOUR,
             title="Seconds after which the job is started with its old shape",
             section=_SECTION,
             description_md="If the job does not run in its new shape within this time after it was cancelled, it is "
@@ -105,7 +105,7 @@ def live_fields() -> Form:
             description_md="While the new job runs, every record of the result is compared with the old job's last "
             "checkpoint. The rounds prove the changed records; this reads all state once more.",
         ),
-        "pause_above": line(
+        "pause_above": line_field(
             title="Most bytes a second",
             section=_SECTION,
             description_md="Pauses after a round until the average rate of bytes read and written is at most this, "

@@ -12,7 +12,7 @@ import logging
 import time
 
 from rescale.airflow.flink.stopping import CHOOSE_NATIVE
-from rescale.airflow.forms.form import title
+from rescale.airflow.forms.form import field_title
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
@@ -34,7 +34,7 @@ _FORST_OBSTACLE = "its state backend is ForStStateBackend"
 _ASYNC_METRIC_PART = ".asyncStateProcessing."
 """Part of a metric's name that follows the name of an operator with asynchronous state."""
 
-_METRICS_SECONDS = 12
+_METRICS_TIMEOUT_SECONDS = 12
 """Time to wait for metrics: on request, Flink fetches them every 10 s (`metrics.fetcher.update-interval`)."""
 
 
@@ -58,14 +58,14 @@ def refuse_timers_on_heap(checkpoint: Snapshot | UnreadableCheckpoint, request: 
     """
     if request.format is not Format.ROCKSDB or isinstance(checkpoint, UnreadableCheckpoint):
         return
-    if operators_on_heap := [
+    if heap_operator_labels := [
         operator.label for operator in checkpoint.operators if operator.raw_timers or operator.hidden_timers
     ]:
         raise RequestError(
             "the new job would lose its timers: it keeps them on the heap, and the result would have them in RocksDB",
             path=checkpoint.metadata_uri,
-            operator=", ".join(operators_on_heap),
-            option=f'"{title("format")}"',
+            operator=", ".join(heap_operator_labels),
+            option=f'"{field_title("format")}"',
             expected=f"{Format.KEEP.value} or {Format.CANONICAL.value}",
             found=request.format.value,
             advice='choose one of these; or let the job start from its last checkpoint ("What becomes of the job")',
@@ -77,22 +77,22 @@ def canonical_obstacle(flink: Flink, job: Job) -> str | None:
     backend = flink.state_backend(job.job_id)
     if backend is not None and backend.name == "ForStStateBackend":
         return _FORST_OBSTACLE
-    operators = _asynchronous_operators(flink, job)
-    return f"asynchronous state of {', '.join(operators)}" if operators else None
+    operator_names = _asynchronous_operator_names(flink, job)
+    return f"asynchronous state of {', '.join(operator_names)}" if operator_names else None
 
 
-def _asynchronous_operators(flink: Flink, job: Job) -> list[str]:
-    names: set[str] = set()
+def _asynchronous_operator_names(flink: Flink, job: Job) -> list[str]:
+    metric_names: set[str] = set()
     vertices_without_metrics: list[str] = []
-    deadline = time.monotonic() + _METRICS_SECONDS
+    deadline = time.monotonic() + _METRICS_TIMEOUT_SECONDS
     for vertex in job.vertices:
         while not (metrics := flink.metrics(job.job_id, vertex.operator_id)) and time.monotonic() < deadline:
             time.sleep(1)
-        names |= metrics
+        metric_names |= metrics
         vertices_without_metrics += [] if metrics else [vertex.name]
     if vertices_without_metrics:
         log.warning(
             "Flink has no metrics of %s, so it is unknown whether the state is asynchronous",
             ", ".join(vertices_without_metrics),
         )
-    return sorted({name.partition(_ASYNC_METRIC_PART)[0] for name in names if _ASYNC_METRIC_PART in name})
+    return sorted({name.partition(_ASYNC_METRIC_PART)[0] for name in metric_names if _ASYNC_METRIC_PART in name})

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rescale.airflow.forms.form import title
+from rescale.airflow.forms.form import field_title
 from rescale.airflow.job.job_shape import changes_shape_only
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.airflow.task_log import log_text
@@ -40,11 +40,11 @@ def check_against_checkpoint(
     checkpoint: Snapshot | UnreadableCheckpoint,
     *,
     asks_for_approval: bool = True,
-    refuse_more: Callable[[ResolvedRequest], None] = lambda _: None,
+    further_check: Callable[[ResolvedRequest], None] = lambda _: None,
 ) -> bool:
     """Check a request against the job's latest checkpoint.
 
-    Return whether every operator already has the requested shape. If not, `refuse_more` gets the resolved request for
+    Return whether every operator already has the requested shape. If not, `further_check` gets the resolved request for
     further checks. `asks_for_approval` tells whether the form or the settings ask for an approval. Raises the error
     that the plan would raise after the job was stopped; also if the plan would need an approval that nobody asks for.
     """
@@ -78,7 +78,7 @@ def check_against_checkpoint(
         )
     if _has_shape(resolved, request):
         return True
-    refuse_more(resolved)
+    further_check(resolved)
     return False
 
 
@@ -103,11 +103,11 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     Flink does not list the operators after the first one of a chain. Such an operator counts as partially finished only
     if some vertex is partially finished, and no vertex has finished completely.
     """
-    partial_vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
-    unlisted_is_partial = any(partial_vertices.values()) and not any(vertex.finished for vertex in job.vertices)
+    is_partial_by_id = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
+    is_unlisted_partial = any(is_partial_by_id.values()) and not any(vertex.finished for vertex in job.vertices)
     for operator in resolved.snapshot.operators:
-        is_still_partial = operator.partially_finished and partial_vertices.get(
-            operator.entry.operator_id, unlisted_is_partial
+        is_still_partial = operator.partially_finished and is_partial_by_id.get(
+            operator.entry.operator_id, is_unlisted_partial
         )
         shape, entry = resolved.shapes[operator.entry.operator_id], operator.entry
         if is_still_partial and (
@@ -119,35 +119,37 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
 
 def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
-    old_maxima = {
+    old_maximum_by_id = {
         operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators
     }
-    new_maxima = {
-        id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old_maxima[id_]
+    new_maximum_by_id = {
+        id_: shape.max_parallelism
+        for id_, shape in resolved.shapes.items()
+        if shape.max_parallelism != old_maximum_by_id[id_]
     }
-    if not new_maxima:
+    if not new_maximum_by_id:
         return
     from rescale.airflow.job.sampled_keys import refuse_unknown_key_hash  # imports numpy, which few requests need
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
         if operator.is_logged:  # the changes in a changelog might not show how keys are written
-            new_maxima.pop(operator.entry.operator_id, None)
-    choose_key_hashes(resolved.snapshot, new_maxima, resolved.request.key_hash, refuse_unknown_key_hash)
+            new_maximum_by_id.pop(operator.entry.operator_id, None)
+    choose_key_hashes(resolved.snapshot, new_maximum_by_id, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
 def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
     """Raise `RequestError` if operators would get different max parallelisms: such a plan needs an approval."""
-    changes = (
+    old_and_new_maxima = (
         (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
         for operator in resolved.snapshot.operators
     )
-    if new_maxima := mixed_maxima(changes):
+    if new_maxima := mixed_maxima(old_and_new_maxima):
         raise RequestError(
             "the run would give operators different max parallelisms without an approval",
-            expected=f'"{title("require_approval")}"',
+            expected=f'"{field_title("require_approval")}"',
             found=mixed_maxima_sentence(new_maxima),
-            advice=f'give all operators the same one, or switch "{title("require_approval")}" on',
+            advice=f'give all operators the same one, or switch "{field_title("require_approval")}" on',
         )
 
 
@@ -167,8 +169,8 @@ def _advice_for_checkpoint(advice: str | None) -> str | None:
     if not isinstance(advice, Advice):
         return advice
     plan_only = 'a run of "Plan only" with this checkpoint'
-    inspect = command("inspect")
-    return Advice(*(plan_only if part == inspect else part for part in advice.parts))
+    inspect_command = command("inspect")
+    return Advice(*(plan_only if part == inspect_command else part for part in advice.parts))
 
 
 def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
@@ -216,12 +218,12 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
         if all(_is_settled(operator) for operator, _ in matching_states(operator_by_id, drop))
     )
     renames = surgery.kafka.merged_renames(surgery.renames)
-    ages = {
+    age_by_state = {
         state: age
         for state, age in surgery.ages.items()
         if all(_is_settled(operator) for operator, _ in matching_states(operator_by_id, state))
     }
-    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=age_by_state)
 
 
 def _is_settled(operator: Operator) -> bool:
@@ -230,12 +232,20 @@ def _is_settled(operator: Operator) -> bool:
     An operator without keyed state might not have registered its keyed state yet: Flink writes no handle then.
     """
     keyed_headers = [stream.parsed for stream in operator.managed_keyed]
-    elements = [stream.parsed for stream in operator.operator]
-    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed_headers or None in elements:
+    operator_headers = [stream.parsed for stream in operator.operator]
+    if (
+        operator.raw_keyed
+        or operator.other_keyed
+        or operator.is_logged
+        or None in keyed_headers
+        or None in operator_headers
+    ):
         return False
-    keyed_names = [frozenset(header.names) for header in keyed_headers if header is not None]
-    element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
+    keyed_name_sets = [frozenset(header.names) for header in keyed_headers if header is not None]
+    operator_name_sets = [frozenset(state.name for state in stream.states) for stream in operator.operator]
     parallelism = operator.entry.parallelism
-    return bool(keyed_names) and all(
-        len(set(names)) == 1 and len(names) == parallelism for names in (keyed_names, element_names) if names
+    return bool(keyed_name_sets) and all(
+        len(set(name_sets)) == 1 and len(name_sets) == parallelism
+        for name_sets in (keyed_name_sets, operator_name_sets)
+        if name_sets
     )

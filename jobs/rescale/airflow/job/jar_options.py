@@ -26,7 +26,7 @@ _RETENTION_OPTION = "execution.checkpointing.externalized-checkpoint-retention"
 _NEVER_MILLISECONDS = 1 << 62
 """With an interval of at least this many milliseconds between checkpoints, a job makes no checkpoints by itself."""
 
-_OPERATOR_OPTION = "$internal.flink.version"
+_KUBERNETES_OPERATOR_OPTION = "$internal.flink.version"
 """Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""
 
 
@@ -42,7 +42,7 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
             f"{', '.join(lacking_options)}. Unless its code sets them, the job is started without them, also if the "
             'run goes back: enter them under "Options of Flink"'
         )
-    if _OPERATOR_OPTION in cluster_options:
+    if _KUBERNETES_OPERATOR_OPTION in cluster_options:
         log_text(
             "warning: Flink's operator manages this cluster. If it has submitted the job for a FlinkSessionJob, it may "
             'start the job again beside the one of the jar: clear "Jar", and name that resource under "FlinkDeployment"'
@@ -52,14 +52,14 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
 def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> Iterator[str]:
     """Yield options that a running job has, as `config` of its checkpoints shows, and that `options` lacks."""
     backend = next((options[name] for name in _BACKEND_OPTIONS if name in options), "").lower()
-    for kind in ("rocksdb", "forst"):
-        if kind in (config.state_backend or "").lower() and kind not in backend:
-            yield f"{_BACKEND_OPTIONS[0]}: {kind}"
-    interval = config.interval or 0
-    if 0 < interval < _NEVER_MILLISECONDS and (
-        _INTERVAL_OPTION not in options or round(1000 * seconds_of(options[_INTERVAL_OPTION])) != interval
+    for backend_type in ("rocksdb", "forst"):
+        if backend_type in (config.state_backend or "").lower() and backend_type not in backend:
+            yield f"{_BACKEND_OPTIONS[0]}: {backend_type}"
+    interval_milliseconds = config.interval or 0
+    if 0 < interval_milliseconds < _NEVER_MILLISECONDS and (
+        _INTERVAL_OPTION not in options or round(1000 * seconds_of(options[_INTERVAL_OPTION])) != interval_milliseconds
     ):
-        yield f"{_INTERVAL_OPTION}: {interval} ms"
+        yield f"{_INTERVAL_OPTION}: {interval_milliseconds} ms"
     is_retained = config.externalization.enabled and not config.externalization.delete_on_cancellation
     if is_retained and options.get(_RETENTION_OPTION) != "RETAIN_ON_CANCELLATION":
         yield f"{_RETENTION_OPTION}: RETAIN_ON_CANCELLATION"

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 
-from rescale.airflow.flink.starting import jar_plan
-from rescale.airflow.forms.form import title
+from rescale.airflow.flink.starting import planned_vertices
+from rescale.airflow.forms.form import field_title
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.task_log import log_text
 from rescale.flink.start import common_parallelism
@@ -24,7 +24,7 @@ from rescale.text.names import first_of
 
 log = logging.getLogger(__name__)
 
-_MOST_SHOWN = 5
+_MOST_OPERATORS = 5
 """Largest number of operators that an error names."""
 
 
@@ -45,24 +45,30 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     parallelism_after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
     if parallelism_before == parallelism_after:
         return
-    checkpoint_ids = {operator.operator_id for operator in operators}
+    checkpoint_operator_ids = {operator.operator_id for operator in operators}
     try:
-        new_plan, old_plan = (
-            jar_plan(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before)
+        new_description_by_id, old_description_by_id = (
+            planned_vertices(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before)
         )
     except RescaleError as error:
         log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
         return
-    unknown_vertices = [text for id_, text in new_plan.items() if id_ not in checkpoint_ids]
-    if not old_plan.keys() <= checkpoint_ids:
+    unknown_vertices = [
+        description for id_, description in new_description_by_id.items() if id_ not in checkpoint_operator_ids
+    ]
+    if not old_description_by_id.keys() <= checkpoint_operator_ids:
+        vertices_of_new_version = [
+            description for id_, description in old_description_by_id.items() if id_ not in checkpoint_operator_ids
+        ]
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            "may have them: "
-            f"{first_of([text for id_, text in old_plan.items() if id_ not in checkpoint_ids], _MOST_SHOWN)}"
+            f"may have them: {first_of(vertices_of_new_version, _MOST_OPERATORS)}"
         )
         return
     operators_at_risk = [
-        operator.label for operator in operators_without_uid(resolved.snapshot) if operator.operator_id not in new_plan
+        operator.label
+        for operator in operators_without_uid(resolved.snapshot)
+        if operator.operator_id not in new_description_by_id
     ]
     if unknown_vertices and operators_at_risk:
         raise RequestError(
@@ -71,10 +77,10 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
             path=flink.address,
             expected=f"at parallelism {parallelism_after} the operators that the job has at parallelism "
             f"{parallelism_before}",
-            found=f"{first_of(unknown_vertices, _MOST_SHOWN)}; state that may have no operator then: "
-            f"{first_of(operators_at_risk, _MOST_SHOWN)}",
+            found=f"{first_of(unknown_vertices, _MOST_OPERATORS)}; state that may have no operator then: "
+            f"{first_of(operators_at_risk, _MOST_OPERATORS)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
-            f'under "{title("renames")}". If these operators with state have uids, enter them under '
-            f'"{title("operator_names")}"',
+            f'under "{field_title("renames")}". If these operators with state have uids, enter them under '
+            f'"{field_title("operator_names")}"',
         )
     log.info("the jar keeps the ids of operators with state at parallelism %d", parallelism_after)

@@ -16,7 +16,7 @@ from rescale.airflow.job.prepare_task import prepare_files
 from rescale.airflow.live.cut_over_question import AskToCutOver
 from rescale.airflow.live.follow_task import follow
 from rescale.airflow.live.verify_task import verify
-from rescale.airflow.savepoint_tasks import KnownPlaces
+from rescale.airflow.savepoint_tasks import PlaceXComs
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import GO_BACK_TASK, HAND_OVER_TASK, LOOK_TASK, TAKE_TASK, XComField
 
@@ -25,17 +25,17 @@ _RETRIES_TO_GO_BACK = 14
 
 
 def job_graph(
-    known_places: KnownPlaces = None, closes_at: XComField | None = None, opens_at: XComField | None = None
+    place_xcoms: PlaceXComs = None, closes_at: XComField | None = None, opens_at: XComField | None = None
 ) -> RescaleTasks:
     """Create the tasks of a running job's rescale, from the inspection of the job to its start.
 
-    `known_places` and `closes_at` are those of `rescale_graph`. `opens_at` is the output field with the earliest time
+    `place_xcoms` and `closes_at` are those of `rescale_graph`. `opens_at` is the output field with the earliest time
     for a cut-over. Either the job is stopped first, and its savepoint or last checkpoint is the source; or one task
     moves its state while it runs. Tasks that the form does not need skip themselves.
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
-        look_task = look(known_places)
-        prepare_task = prepare_files(known_places, look_task)
+        look_task = look(place_xcoms)
+        prepare_task = prepare_files(place_xcoms, look_task)
         take_task = TakeSavepoint(
             task_id=TAKE_TASK,
             task_display_name="Take the savepoint",
@@ -47,16 +47,16 @@ def job_graph(
             task_display_name="Ask to cut over",
             doc_md="Asks for the cut-over as soon as the last round would be short enough. Rounds go on meanwhile.",
         )
-        follow_task = follow(known_places, closes_at, opens_at, look_task)
+        follow_task = follow(place_xcoms, closes_at, opens_at, look_task)
         verify_task = verify(follow_task)
-    rescale = rescale_graph({"source": XComField(TAKE_TASK, "savepoint"), **(known_places or {})}, closes_at)
+    rescale_tasks = rescale_graph({"source": XComField(TAKE_TASK, "savepoint"), **(place_xcoms or {})}, closes_at)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
         hand_over_task = HandOverJob(
             task_id=HAND_OVER_TASK,
             task_display_name="Hand over",
             doc_md="Starts the job from the result, or prints the command for it.",
             hand_over=look_task["hand_over"],
-            start=rescale.result_tasks["starting"],
+            start=rescale_tasks.result_tasks["starting"],
             old_job_document=look_task["before"],
             parallelism=look_task["parallelism"],
         )
@@ -69,12 +69,14 @@ def job_graph(
             retries=_RETRIES_TO_GO_BACK,
             on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
         )
-    chain(prepare_task, take_task, rescale.first_task)
+    chain(prepare_task, take_task, rescale_tasks.first_task)
     chain(look_task, ask_task)
-    chain(rescale.result_tasks, hand_over_task)
+    chain(rescale_tasks.result_tasks, hand_over_task)
     chain([hand_over_task, follow_task, ask_task], go_back_task)
     go_back_task.as_teardown(setups=look_task.operator)
-    return RescaleTasks(look_task, [hand_over_task, follow_task], [*rescale.last_tasks, verify_task, go_back_task])
+    return RescaleTasks(
+        look_task, [hand_over_task, follow_task], [*rescale_tasks.last_tasks, verify_task, go_back_task]
+    )
 
 
 def running_job_graph() -> None:

@@ -14,12 +14,12 @@ from rescale.airflow.flink.operators import WaitingOperator, answer_of
 from rescale.airflow.flink.questions import Answer, FlinkQuestion
 from rescale.airflow.flink.stopping import (
     JobToRestart,
+    begin_savepoint,
     end_pending_work,
     go_back,
     job_to_restart_of,
     question_for_started_job,
     still_runs,
-    take_savepoint,
 )
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, FOLLOWED_TARGET_KEY, LOOK_TASK, required_output
@@ -53,13 +53,13 @@ class TakeSavepoint(WaitingOperator):
             skip_task(f"the state is moved while the job runs, by the task {FOLLOW_TASK!r}")
         with task_errors():
             old_job = job_to_restart_of(required_output(LOOK_TASK, self.old_job_document))
-            record = self._record(context, old_job)
+            record = self._job_record(context, old_job)
             if old_job.taking is StopMode.RUN_ON:
-                return self._answer_or_defer(take_savepoint(old_job, record.run))
+                return self._answer_or_defer(begin_savepoint(old_job, record.run_name))
             record.question_if_started(old_job.target)  # raises an error if another run may have taken the job over
             if old_job.taking is not StopMode.CHECKPOINT:
                 record.note_stop()
-                return self._answer_or_defer(take_savepoint(old_job, record.run))
+                return self._answer_or_defer(begin_savepoint(old_job, record.run_name))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
@@ -88,7 +88,7 @@ class GoBack(WaitingOperator):
             old_job = job_to_restart_of(required_output(LOOK_TASK, self.old_job_document))
             if old_job.taking is StopMode.RUN_ON:
                 skip_task("no need to go back: the run does not stop the job")
-            if was_handed_over(self._record(context, old_job)):
+            if was_handed_over(self._job_record(context, old_job)):
                 skip_task("no need to go back: the job was handed over")
         return self._start_again(context, old_job)
 
@@ -98,7 +98,7 @@ class GoBack(WaitingOperator):
             if savepoint is not None:
                 start = Start(savepoint, old_job.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
-            record = self._record(context, old_job)
+            record = self._job_record(context, old_job)
             phase = record.phase
             if phase is Phase.WENT_BACK:
                 return self._record_restart(
@@ -111,7 +111,7 @@ class GoBack(WaitingOperator):
                 # The last checkpoint is known now, because the job has ended.
                 savepoint = self._snapshot_to_start_from(context, old_job)
             return self._record_restart(
-                context, old_job, self._answer_or_defer(go_back(old_job, record.run, savepoint))
+                context, old_job, self._answer_or_defer(go_back(old_job, record.run_name, savepoint))
             )
 
     def _finish(self, answer: Answer) -> Answer:
@@ -130,7 +130,7 @@ class GoBack(WaitingOperator):
 
         `answer` describes the restarted job.
         """
-        self._record(context, old_job).note(Phase.WENT_BACK)
+        self._job_record(context, old_job).note(Phase.WENT_BACK)
         self._leave_rounds(context, old_job)
         # Flink may have carried out a request to start the new job long after that request timed out.
         self._end_pending_work(context, old_job)
@@ -143,9 +143,9 @@ class GoBack(WaitingOperator):
         """
         while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
-                self._defer(question, "cleared", _PATIENCE_WITH_PENDING_WORK)
+                self._defer(question, "pending_work_ended", _PATIENCE_WITH_PENDING_WORK)
 
-    def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
+    def pending_work_ended(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
 
         Whether the run has handed the job over is not checked again.
@@ -164,13 +164,13 @@ class GoBack(WaitingOperator):
         if self.take_output and self.take_output["job"] == old_job.job_id:
             savepoint: str = self.take_output["savepoint"]
             return savepoint
-        record = self._record(context, old_job)
+        record = self._job_record(context, old_job)
         if old_job.taking is not StopMode.CHECKPOINT or record.phase is None:
             return None
         with form_access(trimmed_values(context["params"]), reads_source=True):
             from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 
-            return checkpoint_for_restart(old_job, record.checkpoint)
+            return checkpoint_for_restart(old_job, record.checkpoint_number)
 
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds of this run to another run, if there are any. Errors are only logged: the job runs again."""
@@ -200,7 +200,7 @@ def _question_for_restarted_job(record: JobRecord, savepoint: str | None) -> Fli
 
     The job is not started once more: another run may have handed it over, or somebody may have changed it.
     """
-    question = question_for_started_job(record.old_job, record.run, savepoint, with_old_shape=True)
+    question = question_for_started_job(record.old_job, record.run_name, savepoint, with_old_shape=True)
     if question is None:
         raise RescaleError(
             "this run has started the job again with its old shape, and that job has ended",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rescale.airflow.forms.form import title
+from rescale.airflow.forms.form import field_title
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink_rest.running_job import Job, Vertex
 from rescale.plan.proof import Proof, refuse_impossible_proof
@@ -50,7 +50,7 @@ def check_shape(job: Job, request: Request) -> None:
     restarted_ids = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
         wanted_shape = _requested_shape(vertex, request)
-        parallelisms = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
+        parallelisms = (wanted_shape.parallelism, *_chained_parallelisms(vertex, job, request))
         other_parallelism = next(
             (parallelism for parallelism in parallelisms if parallelism != vertex.parallelism), None
         )
@@ -61,7 +61,8 @@ def check_shape(job: Job, request: Request) -> None:
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
                 found=other_parallelism,
-                advice=f'change the shape of the other operators only, by their names; or see "{title("restarts")}"',
+                advice="change the shape of the other operators only, by their names; or see "
+                f'"{field_title("restarts")}"',
             )
         if wanted_shape.parallelism > wanted_shape.max_parallelism:
             raise RequestError(
@@ -85,19 +86,19 @@ def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_fi
         may_be_copied = request.format is not Format.CANONICAL
     else:
         may_be_copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
-    refuse_impossible_proof(is_possible=may_be_copied and _keeps_a_max_parallelism(job, request))
+    refuse_impossible_proof(is_possible=may_be_copied and _any_keeps_max_parallelism(job, request))
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:
     """Return whether the max parallelism of any operator changes, or may change if the operator is not a vertex."""
     has_other_operators = not _are_vertices(request.max_parallelism, job, request)
-    return has_other_operators or not all(_keeps_maximum(vertex, request) for vertex in job.vertices)
+    return has_other_operators or not all(_keeps_max_parallelism(vertex, request) for vertex in job.vertices)
 
 
-def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
+def _any_keeps_max_parallelism(job: Job, request: Request) -> bool:
     """Return whether the max parallelism of any operator stays, or may stay if an operator is not a vertex."""
     has_other_operators = not _are_vertices(request.max_parallelism, job, request)
-    return has_other_operators or any(_keeps_maximum(vertex, request) for vertex in job.vertices)
+    return has_other_operators or any(_keeps_max_parallelism(vertex, request) for vertex in job.vertices)
 
 
 def _are_vertices(selectors: Iterable[str], job: Job, request: Request) -> bool:
@@ -106,7 +107,7 @@ def _are_vertices(selectors: Iterable[str], job: Job, request: Request) -> bool:
     return {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
 
 
-def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
+def _keeps_max_parallelism(vertex: Vertex, request: Request) -> bool:
     return _requested_shape(vertex, request).max_parallelism == vertex.max_parallelism
 
 
@@ -122,7 +123,7 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
     return Shape(parallelism or vertex.parallelism, max_parallelism or vertex.max_parallelism)
 
 
-def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
+def _chained_parallelisms(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
     """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
     is_for_all = "" in request.parallelism and _are_vertices(request.parallelism, job, request)
     if _CHAIN_SEPARATOR in vertex.name and is_for_all:

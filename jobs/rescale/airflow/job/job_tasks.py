@@ -13,13 +13,13 @@ from rescale.airflow.ending import end_task
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.questions import describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, started_job
+from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, started_job_reference
 from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, stop_mode_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import was_handed_over
-from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.savepoint_tasks import PlaceXComs, pulled_places
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE_TASK,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+def _look_at_job(place_xcoms: PlaceXComs, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.claims import refuse_active_claim
     from rescale.airflow.flink.first_checkpoint import first_checkpoint_text
@@ -69,14 +69,14 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
     if (stopped_job_of_run := stopped_job(name_of_run(ti))) is not None:
         return _output_of_look(
             stopped_job_of_run,
-            request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(known_places, ti)}),
+            request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(place_xcoms, ti)}),
         )
     hand_over = hand_over_of(params)
     taking = stop_mode_of(params, hand_over)
     live_request = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
-    request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
+    request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(place_xcoms, ti)})
     old_job = msgspec.structs.replace(old_job, target=request.target)
     check_renames(request, hand_over)
     may_hold_rocksdb_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
@@ -93,12 +93,12 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             checkpoint = latest_checkpoint(flink, job, request)
             asks_for_approval = params["require_approval"] or settings().approval.required.always
 
-            def refuse_more(resolved: ResolvedRequest) -> None:
+            def further_check(resolved: ResolvedRequest) -> None:
                 if isinstance(hand_over, RunJar):
                     refuse_other_ids(flink, hand_over, resolved)
 
             if check_against_checkpoint(
-                job, request, checkpoint, asks_for_approval=asks_for_approval, refuse_more=refuse_more
+                job, request, checkpoint, asks_for_approval=asks_for_approval, further_check=further_check
             ):
                 skip_task(_nothing_to_do_text(job))
             if live_request is not None:
@@ -137,14 +137,17 @@ def _check_savepoint(
     if savepoint_format is SavepointFormat.CANONICAL:
         refuse_canonical(flink, job)
         refuse_timers_on_heap(checkpoint, request)
-        evidence = "it holds all state and all timers"
+        evidence_clause = "it holds all state and all timers"
     else:
-        evidence = check_native_savepoint(flink, job, request, checkpoint)
-    log.info("a %s savepoint loses nothing: %s", savepoint_format.value, evidence)
+        evidence_clause = check_native_savepoint(flink, job, request, checkpoint)
+    log.info("a %s savepoint loses nothing: %s", savepoint_format.value, evidence_clause)
 
 
 def _check_plan(
-    checkpoint: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live_request: LiveRequest | None
+    checkpoint: Snapshot | UnreadableCheckpoint,
+    request: Request,
+    checkpoints_directory: str,
+    live_request: LiveRequest | None,
 ) -> None:
     """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
 
@@ -168,7 +171,7 @@ def _check_plan(
         )
     copies_ahead = live_request is not None and not live_request.refers_to_source
     plan = with_newest_checkpoint(
-        checkpoints, lambda source: prepare(replace(request, source=source), copies_ahead=copies_ahead).plan
+        checkpoints_directory, lambda source: prepare(replace(request, source=source), copies_ahead=copies_ahead).plan
     )
     if live_request is not None and not can_have_rounds(plan):
         refuse_heavy_plan(plan)
@@ -196,24 +199,24 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
         refuse_followed_target(request.target)
 
 
-def job_end_task(skipping_tasks: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
+def job_end_task(skipping_task_ids: Sequence[str], task_ids_after_publication: Sequence[str] = ()) -> Any:
     """Return the last task (`end_task`) of a run that takes a job's savepoint; it also says what became of the job."""
     return end_task(
-        [*skipping_tasks, PLAN_TASK],
-        after_publication=[HAND_OVER_TASK, ANNOUNCE_TASK, VERIFY_TASK, *after_publication],
+        [*skipping_task_ids, PLAN_TASK],
+        task_ids_after_publication=[HAND_OVER_TASK, ANNOUNCE_TASK, VERIFY_TASK, *task_ids_after_publication],
         remark=_job_clause,
     )
 
 
 def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
-    look_output, run = ti.xcom_pull(task_ids=LOOK_TASK), name_of_run(ti)
+    look_output, run_name = ti.xcom_pull(task_ids=LOOK_TASK), name_of_run(ti)
     if look_output is None:
-        record = recorded_job(run)
-        if record is None or not record.is_stopped:
+        recorded = recorded_job(run_name)
+        if recorded is None or not recorded.is_stopped:
             return f"nothing is done to the job before the task {LOOK_TASK!r} has finished"
         return (
-            f"the job {record.old_job.name!r} might not be running, because this run has stopped it: clear the "
+            f"the job {recorded.old_job.name!r} might not be running, because this run has stopped it: clear the "
             f"task {LOOK_TASK!r} and those after it, which go on with the job, or start the job by hand"
         )
     old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK_TASK)
@@ -226,12 +229,12 @@ def _job_clause(ti: Any) -> str:
     answer = output_of_any(ti, HAND_OVER_TASK, FOLLOW_TASK)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{job_text} was handed over: {describe_answer(answer)}"
-    if was_handed_over(JobRecord(run, old_job, ti)):
+    if was_handed_over(JobRecord(run_name, old_job, ti)):
         return f"{job_text} was handed over, and is left alone"
     if ti.xcom_pull(task_ids=GO_BACK_TASK, key=NOTHING_TO_DO_KEY) is not None:
         return f"{job_text} still runs"
-    if (job_of_result := _job_of_result(old_job, run)) is not None:
-        result_clause = f"was started from the result ({job_of_result})"
+    if (result_job_reference := _result_job_reference(old_job, run_name)) is not None:
+        result_clause = f"was started from the result ({result_job_reference})"
         return f"{job_text} {result_clause}; clear the task {GO_BACK_TASK!r} to start it with its old shape"
     return (
         f"{job_text} might not be running: read the log of the task {GO_BACK_TASK!r}, which has not succeeded, and "
@@ -239,10 +242,10 @@ def _job_clause(ti: Any) -> str:
     )
 
 
-def _job_of_result(old_job: JobToRestart, run: str) -> str | None:
+def _result_job_reference(old_job: JobToRestart, run_name: str) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     try:
-        return None if old_job.target is None else started_job(old_job, run, old_job.target)
+        return None if old_job.target is None else started_job_reference(old_job, run_name, old_job.target)
     except RescaleError:
         return None
 

@@ -17,7 +17,7 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import name, normalise, parent
 from rescale.text.errors import RescaleError, StoreError
 
-_TRIES = 3
+_MOST_ATTEMPTS = 3
 """Attempts to read the checkpoint. Flink's answer may be old (`web.refresh-interval`), and the checkpoint gone."""
 
 
@@ -37,7 +37,7 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
     reported_uri = flink.latest_checkpoint(job.job_id)
     if reported_uri is None:
         return UnreadableCheckpoint("the job has made no checkpoint since it was started")
-    for attempt in range(_TRIES):
+    for attempt in range(_MOST_ATTEMPTS):
         try:
             place = _place_to_open(reported_uri, job, attempt > 0)
             snapshot = open_snapshot(place, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
@@ -57,10 +57,10 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
     return UnreadableCheckpoint(reason, reported_uri, first_error if isinstance(first_error, StoreError) else None)
 
 
-def _place_to_open(reported: str, job: Job, is_retry: bool) -> str:
+def _place_to_open(reported_uri: str, job: Job, is_retry: bool) -> str:
     """Return the checkpoint that Flink reported, or for another attempt the directory of the job's checkpoints.
 
     Opening that directory opens the newest checkpoint in it (`createCheckpointDirectory`).
     """
-    place = normalise(reported)
+    place = normalise(reported_uri)
     return parent(place) if is_retry and name(parent(place)) == job.job_id else place

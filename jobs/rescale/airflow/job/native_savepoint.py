@@ -47,12 +47,12 @@ def check_native_savepoint(
     if backend is None:
         raise _unknown_error(flink, job, "the job has no checkpoints")
     if backend.name in _HEAP_BACKENDS and not backend.has_changelog:
-        evidence = f"{backend.name} writes timers like all other state"
+        evidence_clause = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
-            return evidence
+            return evidence_clause
         checkpoint = _readable_checkpoint(flink, job, request, latest_checkpoint)
         _refuse_unreadable_records(flink, job, request, checkpoint)
-        return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
+        return f"{evidence_clause}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB_BACKENDS or backend.has_changelog:
         raise RequestError(
             "native savepoints of this state backend are not supported",
@@ -62,19 +62,21 @@ def check_native_savepoint(
             advice=_alternative_advice(flink, job),
         )
     checkpoint = _readable_checkpoint(flink, job, request, latest_checkpoint)
-    if operators_on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
+    if heap_operator_labels := [
+        operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)
+    ]:
         raise RequestError(
             "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",
             path=checkpoint.metadata_uri,
-            operator=", ".join(operators_on_heap),
+            operator=", ".join(heap_operator_labels),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
             found="raw keyed state in the latest checkpoint that is timers, or cannot be distinguished from timers",
             advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
-    operators_with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
+    timer_operator_labels = [operator.label for operator in checkpoint.operators if any(_rocksdb_timer_names(operator))]
     timers_clause = (
-        f"those of {', '.join(operators_with_timers)} are in RocksDB"
-        if operators_with_timers
+        f"those of {', '.join(timer_operator_labels)} are in RocksDB"
+        if timer_operator_labels
         else "no operator has any"
     )
     return f"{backend.name} has no timers on the heap, {timers_clause}, as {checkpoint.directory} shows"
@@ -138,7 +140,7 @@ def _may_have_timers_on_heap(operator: Operator) -> bool:
     return any(stream.services is None or stream.services for stream in operator.raw_keyed)
 
 
-def _timers_in_rocksdb(operator: Operator) -> Iterator[str]:
+def _rocksdb_timer_names(operator: Operator) -> Iterator[str]:
     for database in operator.databases:
         for state in database.parsed.states if database.parsed is not None else ():
             if state.kind is StateKind.PRIORITY_QUEUE:

@@ -16,7 +16,7 @@ from msgspec import structs
 from rescale.airflow.flink.job_record import stopped_job
 from rescale.airflow.flink.stopping import job_to_restart_of
 from rescale.airflow.forms.filled_form import request_of
-from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.savepoint_tasks import PlaceXComs, pulled_places
 from rescale.airflow.steps.earlier_tasks import LOOK_TASK, PREPARE_TASK, Summary, name_of_run, required_output
 from rescale.airflow.steps.rescale_task import rescale_task
 from rescale.flink_rest.client import StopMode
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def _prepare(
-    known_places: KnownPlaces, look_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None
+    place_xcoms: PlaceXComs, look_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None
 ) -> Summary:
     """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
     old_job = job_to_restart_of(required_output(LOOK_TASK, look_output)["before"])
@@ -40,7 +40,7 @@ def _prepare(
     from rescale.airflow.live.copying_ahead import copy_ahead
     from rescale.planning.prepare import prepare
 
-    request = request_of(params, {"source": old_job.directory, **pulled_places(known_places, ti)})
+    request = request_of(params, {"source": old_job.directory, **pulled_places(place_xcoms, ti)})
 
     def plan_of(checkpoint: str) -> Plan:
         return prepare(replace(request, source=checkpoint), copies_ahead=True).plan

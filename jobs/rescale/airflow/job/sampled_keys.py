@@ -27,12 +27,12 @@ def refuse_unknown_key_hash(checkpoint: Snapshot, operator: Operator, serializer
     max_parallelism = operator.entry.max_parallelism
     refuse_no_hash(serializer, *_NO_KEYS, max_parallelism)
     try:
-        refuse_no_hash(serializer, *_sample(checkpoint, operator), max_parallelism)
+        refuse_no_hash(serializer, *_key_sample(checkpoint, operator), max_parallelism)
     except SnapshotError as error:
         log.warning("the keys of %s in the checkpoint cannot be read: %s", operator.label, error.what)
 
 
-def _sample(checkpoint: Snapshot, operator: Operator) -> KeySample:
+def _key_sample(checkpoint: Snapshot, operator: Operator) -> KeySample:
     try:
         (operator_with_tables,) = with_tables(replace(checkpoint, operators=(operator,))).operators
         return sample_keys(operator_with_tables, checkpoint.contents)

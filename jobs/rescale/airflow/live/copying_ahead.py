@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _FEW_NEW_BYTES = 100_000_000
 """The job is asked for further checkpoints until one has at most this many new bytes."""
 
-_MOST_CHECKPOINTS = 4
+_MOST_FURTHER_CHECKPOINTS = 4
 """Largest number of these further checkpoints."""
 
 _NO_FILES = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
@@ -40,23 +40,23 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
         if not prepared_sizes(plan):
             return _NO_FILES
         begin_preparing(plan)
-        step = run_in_pod_or_process(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
-        return step.read(PreparedFiles)
+        result_document = run_in_pod_or_process(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
+        return result_document.read(PreparedFiles)
 
-    copied_files = with_newest_checkpoint(old_job.directory, copy_from)
-    if not copied_files.files:
+    prepared_files = with_newest_checkpoint(old_job.directory, copy_from)
+    if not prepared_files.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
-        return copied_files
-    for _ in range(_MOST_CHECKPOINTS):
+        return prepared_files
+    for _ in range(_MOST_FURTHER_CHECKPOINTS):
         with open_flink(old_job.flink) as flink:
             take_checkpoint(flink, old_job.job_id)
-        copied_files = with_newest_checkpoint(old_job.directory, copy_from)
-        files_text, new_bytes_text = counted(copied_files.files, "file"), human_bytes(copied_files.new_bytes)
+        prepared_files = with_newest_checkpoint(old_job.directory, copy_from)
+        files_text, new_bytes_text = counted(prepared_files.files, "file"), human_bytes(prepared_files.new_bytes)
         log.info(
             "the target has %s of the job's newest checkpoint; %s were copied just now",
             files_text,
             new_bytes_text,
         )
-        if copied_files.new_bytes <= _FEW_NEW_BYTES:
+        if prepared_files.new_bytes <= _FEW_NEW_BYTES:
             break
-    return copied_files
+    return prepared_files

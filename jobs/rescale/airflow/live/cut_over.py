@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
 _KUBERNETES_POLL_SECONDS = 1.0
-_GO_BACK_SECONDS = 1800
-_ATTEMPTS = 4
+_GO_BACK_TIMEOUT_SECONDS = 1800
+_MOST_ATTEMPTS = 4
 """Number of attempts to make the last round while the job runs; after them, the last round follows the cancel."""
 
 _PATIENT_ATTEMPTS = 2
@@ -57,10 +57,10 @@ _PATIENT_ATTEMPTS = 2
 Later attempts do not wait, because the job may make another checkpoint in this time.
 """
 
-_MOST_GROWTH = 2
+_MOST_GROWTH_FACTOR = 2
 """Most bytes that the last round may read, as a multiple of those that the round before it has read."""
 
-_PAUSE_SECONDS = 0.5
+_RETRY_PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
 
 
@@ -77,7 +77,7 @@ class CutOver:
     """A cut-over of the job that `follower` follows.
 
     `record` tells later tries, and the task that goes back, what was done to the job. The new job has to run within
-    `give_up_after` seconds from the start of the cancel. `parallelism` is its default parallelism; None for the
+    `give_up_seconds` from the start of the cancel. `parallelism` is its default parallelism; None for the
     parallelism of most operators.
     """
 
@@ -85,13 +85,13 @@ class CutOver:
     follower: Follower
     mover: Mover
     record: JobRecord
-    give_up_after: float
+    give_up_seconds: float
     parallelism: int | None
     _round_plan: RoundPlan | None = field(default=None, init=False)
     _is_last_round_made: bool = field(default=False, init=False)
-    _missed_attempts: int = field(default=0, init=False)
-    _completed_checkpoint: int | None = field(default=None, init=False)
-    _fresh_from: float | None = field(default=None, init=False)
+    _missed_attempt_count: int = field(default=0, init=False)
+    _completed_number: int | None = field(default=None, init=False)
+    _first_fresh_time: float | None = field(default=None, init=False)
     """Time from which Flink's answers show the job's end."""
 
     def prepare(self, newest_round: Round | None, answers: AnswerWatch) -> bool:
@@ -100,35 +100,35 @@ class CutOver:
         The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). This
         method then waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
         another round comes first: the last round would take longer, or the attempt failed, because the round cannot
-        continue `newest_round` or the job made another checkpoint meanwhile. After `_ATTEMPTS` failures, the result is
-        True without a last round, which then follows the cancel.
+        continue `newest_round` or the job made another checkpoint meanwhile. After `_MOST_ATTEMPTS` failures, the
+        result is True without a last round, which then follows the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
-            self._completed_checkpoint = take_source_checkpoint(flink, self.old_job.job_id, self.old_job.directory)
+            self._completed_number = take_source_checkpoint(flink, self.old_job.job_id, self.old_job.directory)
         try:
             self._round_plan = round_plan = with_newest_checkpoint(
                 self.old_job.directory, lambda _: self._plan_last_round()
             )
         except MovesAllStateError as error:  # Flink may have rescaled the job since `newest_round`
-            if newest_round is None or self._missed_attempts == _ATTEMPTS:
+            if newest_round is None or self._missed_attempt_count == _MOST_ATTEMPTS:
                 raise
-            self._missed_attempts += 1
+            self._missed_attempt_count += 1
             log.warning("%s", error)
             return False
-        size = round_plan.prepared.plan.bytes_compared
-        if newest_round is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * newest_round.bytes_read):
+        bytes_to_read = round_plan.prepared.plan.bytes_compared
+        if newest_round is not None and bytes_to_read > max(LIGHT_BYTES, _MOST_GROWTH_FACTOR * newest_round.bytes_read):
             return False
-        if self._missed_attempts == _ATTEMPTS:
+        if self._missed_attempt_count == _MOST_ATTEMPTS:
             return True
         try:
             self.follower.move_last(round_plan)
         except RescaleError:  # Flink deletes a checkpoint once there is a newer one
             if self._is_from_newest_checkpoint(round_plan):
                 raise
-        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(round_plan):
+        if self._missed_attempt_count < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(round_plan):
             answers.wait_until_answer_expires_soon()
         self._is_last_round_made = self._is_from_newest_checkpoint(round_plan)
-        self._missed_attempts += not self._is_last_round_made
+        self._missed_attempt_count += not self._is_last_round_made
         return self._is_last_round_made
 
     @property
@@ -139,13 +139,13 @@ class CutOver:
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
-        self.record.note_stop(self._completed_checkpoint)
+        self.record.note_stop(self._completed_number)
         stopwatch = Stopwatch()
-        with open_flink(self.old_job.flink) as flink, stopwatch.part("cancel"):
+        with open_flink(self.old_job.flink) as flink, stopwatch.time_part("cancel"):
             cancel(flink, self.old_job.job_id)
         job_end_time = time.monotonic()
         answers.end()
-        self._fresh_from = answers.first_fresh_request_time(job_end_time)
+        self._first_fresh_time = answers.first_fresh_request_time(job_end_time)
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
@@ -165,11 +165,11 @@ class CutOver:
             try:
                 return self._publish_and_start(stopwatch)
             except RescaleError as error:
-                if error.final or stopwatch.elapsed + _PAUSE_SECONDS > self.give_up_after:
+                if error.final or stopwatch.elapsed_seconds + _RETRY_PAUSE_SECONDS > self.give_up_seconds:
                     log.error("the cut-over failed: %s", error)
                     raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_RETRY_PAUSE_SECONDS)
 
     def _publish_and_start(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
         start_request_time, is_replaced = time.monotonic(), self.old_job.is_replaced
@@ -180,16 +180,17 @@ class CutOver:
             self._record_last_checkpoint()
             plan = self._publish_last_round(stopwatch)
         if not is_replaced:  # a replaced job was checked by an earlier attempt, and its JobManager is gone
-            with stopwatch.part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
-                self._fresh_from = self._fresh_from or first_fresh_request_time(flink, start_request_time)
-                refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
-        with stopwatch.part("start"):
-            start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
+            with stopwatch.time_part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
+                self._first_fresh_time = self._first_fresh_time or first_fresh_request_time(flink, start_request_time)
+                refuse_later_snapshot(flink, self.old_job.job_id, self._first_fresh_time, plan.checkpoint_id)
+        with stopwatch.time_part("start"):
+            start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
+            run_name = self.record.run_name
             log.info("command that starts the job: %s", start.command)
-            question_or_answer = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _wait_for_answer(question_or_answer, self.give_up_after - stopwatch.elapsed)
+            question_or_answer = hand_job_over(self.old_job.hand_over, start, run_name, self.old_job)
+            answer = _wait_for_answer(question_or_answer, self.give_up_seconds - stopwatch.elapsed_seconds)
             # The task that goes back may have started the old job while the new job was starting.
-            refuse_running_job(self.old_job, start, run)
+            refuse_running_job(self.old_job, start, run_name)
         self.record.note_start()
         return plan, answer
 
@@ -212,7 +213,7 @@ class CutOver:
                 operator=self.old_job.name,
                 expected="the published result",
             )
-        return plan, _wait_for_answer(question, self.give_up_after)
+        return plan, _wait_for_answer(question, self.give_up_seconds)
 
     def _record_last_checkpoint(self) -> None:
         """Record the job's last completed checkpoint.
@@ -220,27 +221,31 @@ class CutOver:
         Raises `RequestError` if it is not the newest one in the job's directory.
         """
         with open_flink(self.old_job.flink) as flink:
-            final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
-        self.record.note_checkpoint(checkpoint_number(final))
+            last_checkpoint = final_checkpoint(
+                flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint_number
+            )
+        self.record.note_checkpoint(checkpoint_number(last_checkpoint))
 
     def _publish_last_round(self, stopwatch: Stopwatch) -> Plan:
         round_plan = self._round_plan
         if round_plan is None or not self._is_from_newest_checkpoint(round_plan):
-            with stopwatch.part("plan of the last round"):
+            with stopwatch.time_part("plan of the last round"):
                 round_plan = self._plan_last_round()
             self._round_plan, self._is_last_round_made = round_plan, False
         if not self._is_last_round_made:
             self._make_last_round(round_plan, stopwatch)
-        with stopwatch.part("publish"):
+        with stopwatch.time_part("publish"):
             publish(round_plan.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
         return round_plan.prepared.plan
 
     def _make_last_round(self, round_plan: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
-        timer = threading.Timer(max(0.0, self.give_up_after - stopwatch.elapsed), self.mover.rounds_runner.end)
+        timer = threading.Timer(
+            max(0.0, self.give_up_seconds - stopwatch.elapsed_seconds), self.mover.rounds_runner.end
+        )
         timer.start()
         try:
-            with stopwatch.part("last round and its proof"):
+            with stopwatch.time_part("last round and its proof"):
                 self.follower.move_last(round_plan)
         finally:
             timer.cancel()
@@ -264,36 +269,36 @@ class CutOver:
     def _restart_old_job(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
-        back_question = go_back(
-            self.old_job, self.record.run, checkpoint_for_restart(self.old_job, self.record.checkpoint)
+        question_or_answer = go_back(
+            self.old_job, self.record.run_name, checkpoint_for_restart(self.old_job, self.record.checkpoint_number)
         )
-        answer = _wait_for_answer(back_question, _GO_BACK_SECONDS)
+        answer = _wait_for_answer(question_or_answer, _GO_BACK_TIMEOUT_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:
             self.record.note(Phase.WENT_BACK)
-        another_run = self._leave_rounds()
+        next_run_advice = self._leave_rounds()
         # Flink may have carried out a request to start the new job long after that request timed out.
         self._end_pending_work()
         what = f"the cut-over failed, and the job runs again with its old shape: {error.what}"
-        advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
+        advice = Advice(error.advice, "; then ", next_run_advice) if error.advice else next_run_advice
         return error.recast(WentBackError, what, advice=advice)
 
     def _end_pending_work(self) -> None:
         """End the new job, which must not run beside the old one, and wait for its end."""
-        while (pending_question := end_pending_work(self.old_job, self.record.run)) is not None:
-            _wait_for_answer(pending_question, _GO_BACK_SECONDS)
+        while (pending_question := end_pending_work(self.old_job, self.record.run_name)) is not None:
+            _wait_for_answer(pending_question, _GO_BACK_TIMEOUT_SECONDS)
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
         return leave_rounds(self.follower.target, self.old_job.directory, self.follower.run_identity)
 
 
-def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
+def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], timeout_seconds: float) -> Answer:
     """Wait for the answer to a question, and return it.
 
-    Raises `StoreError` if there is none within `seconds`, and `LostJobError` at once.
+    Raises `StoreError` if there is none within `timeout_seconds`, and `LostJobError` at once.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + timeout_seconds
     while not isinstance(question_or_answer, dict):
         try:
             answer = question_or_answer.ask()
@@ -306,7 +311,8 @@ def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds
             return answer
         if time.monotonic() > deadline:
             raise StoreError(
-                f"timed out while waiting for {question_or_answer.waits_for}", found=f"no answer in {seconds:.0f} s"
+                f"timed out while waiting for {question_or_answer.waits_for}",
+                found=f"no answer in {timeout_seconds:.0f} s",
             )
         time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(question_or_answer, RedeploymentQuestion) else _POLL_SECONDS)
     return question_or_answer

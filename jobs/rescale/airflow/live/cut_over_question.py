@@ -67,20 +67,20 @@ class AskToCutOver(HITLOperator):
             ti: Any = context["ti"]
             if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW_TASK!r} has ended")
-            rounds = ti.xcom_pull(task_ids=FOLLOW_TASK, key=ROUNDS_KEY)
+            newest_round = ti.xcom_pull(task_ids=FOLLOW_TASK, key=ROUNDS_KEY)
             # The state may grow above this limit, and then the cut-over needs an approval.
-            may_grow = settings().approval.required.above_gigabytes is not None
-            if rounds is not None and not rounds["asks"] and not may_grow:
+            may_need_approval_later = settings().approval.required.above_gigabytes is not None
+            if newest_round is not None and not newest_round["asks"] and not may_need_approval_later:
                 skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")
-        if rounds is None or not rounds["asks"] or not rounds["is_short"]:
+        if newest_round is None or not newest_round["asks"] or not newest_round["is_short"]:
             self._look_again(_PAUSE_BETWEEN_LOOKS)
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))
-        self.body = cut_over_question_text(rounds)
+        self.body = cut_over_question_text(newest_round)
         self.response_timeout = _REFRESH_AFTER
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS_KEY) is None
         self.notifiers = [SafeNotifier(notifier.create()) for notifier in settings().notify.waiting] if is_first else []
-        ti.xcom_push(ROUNDS_KEY, rounds)
+        ti.xcom_push(ROUNDS_KEY, newest_round)
         return super().execute(context)
 
     def look_again(self, context: Context, event: Any = None) -> Any:  # noqa: ARG002
@@ -105,11 +105,11 @@ class AskToCutOver(HITLOperator):
         from rescale.airflow.claims import identity_of_run
         from rescale.runstate.approval import decide_cut_over
 
-        rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS_KEY)
+        newest_round = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS_KEY)
         params = trimmed_values(context["params"])
         with task_errors(), form_access(params):
             decision = decide_cut_over(
-                rounds["target"],
+                newest_round["target"],
                 identity_of_run(context["dag_run"]),
                 f"{'approved' if is_approved else 'given up'} by {user['name']}",
                 is_approved=is_approved,
@@ -129,20 +129,23 @@ def _has_ended(ti: Any) -> bool:
     return task_states(ti).get(FOLLOW_TASK) in ENDED_STATES
 
 
-def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
-    """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
+def cut_over_question_text(newest_round: Mapping[str, Any]) -> str:
+    """Return the question as Markdown; `newest_round` describes the newest round (`RoundDisplay.show`)."""
     from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.report.page import Page, table
     from rescale.report.renderers.markdown import render_markdown
 
-    if "round" not in rounds:
+    if "round" not in newest_round:
         text = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
     else:
-        rate, last_round_seconds = rounds["change_rate"], rounds["last_round_seconds"]
+        bytes_per_second, last_round_seconds = newest_round["change_rate"], newest_round["last_round_seconds"]
         rows = [
-            ("newest round", f"{rounds['round']}, of checkpoint {rounds['checkpoint']}"),
-            ("changed rows", f"{rounds['rows_written'] or 0:,} written, {rounds['rows_deleted'] or 0:,} deleted"),
-            ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
+            ("newest round", f"{newest_round['round']}, of checkpoint {newest_round['checkpoint']}"),
+            (
+                "changed rows",
+                f"{newest_round['rows_written'] or 0:,} written, {newest_round['rows_deleted'] or 0:,} deleted",
+            ),
+            ("rate of change", "not known" if bytes_per_second is None else f"{human_bytes(bytes_per_second)}/s"),
             (
                 "the last round would take",
                 "not known" if last_round_seconds is None else f"about {duration(last_round_seconds)}",
@@ -155,6 +158,6 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
         "job stands still for about as long as a plain restart takes. If the job makes a checkpoint before the cancel, "
         f"one more round is added.\n\n{REPEATED_RECORDS} "
         "Going back after the new job has started repeats what the new job has emitted.\n\n"
-        f"{rounds['first_checkpoint']}\n\n"
+        f"{newest_round['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )

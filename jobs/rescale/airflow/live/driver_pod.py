@@ -32,7 +32,7 @@ from rescale.storage.store import exists
 from rescale.text.errors import StoreError
 
 _POLL_SECONDS = 0.2
-_LOOK_SECONDS = 5.0
+_SECONDS_BETWEEN_LOOKS = 5.0
 """Time between two looks at the pod while it works."""
 
 _SECONDS_TO_START = 900
@@ -69,10 +69,10 @@ class DriverPod:
 
         Raises the error in the document, or `StoreError` if the pod is lost.
         """
-        next_look = 0.0
+        next_look_time = 0.0
         while not exists(uri):
-            if time.monotonic() > next_look:
-                next_look = time.monotonic() + _LOOK_SECONDS
+            if time.monotonic() > next_look_time:
+                next_look_time = time.monotonic() + _SECONDS_BETWEEN_LOOKS
                 self._refuse_lost_pod(uri)
             time.sleep(_POLL_SECONDS)
         return read_result(uri)
@@ -82,10 +82,10 @@ class DriverPod:
         pod.metadata.name = f"rescale-{arguments[0].replace('_', '-')}-{uuid4().hex[:10]}"
         pod.metadata.namespace = pod.metadata.namespace or KubernetesHook(**CLUSTER_ACCESS).get_namespace() or "default"
         pod.metadata.labels = {**(pod.metadata.labels or {}), **labels}
-        driver = next(container for container in pod.spec.containers if container.name == CONTAINER)
-        driver.args = ["python3", "-m", *arguments]
+        driver_container = next(container for container in pod.spec.containers if container.name == CONTAINER)
+        driver_container.args = ["python3", "-m", *arguments]
         trace_variables = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
-        driver.env = [*(driver.env or []), *trace_variables]
+        driver_container.env = [*(driver_container.env or []), *trace_variables]
         return pod
 
     def _refuse_lost_pod(self, result_uri: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.reports.report_link import ReportLink
-from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.savepoint_tasks import PlaceXComs, pulled_places
 from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.earlier_tasks import FOLLOW_TASK, Summary, XComField
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
@@ -26,7 +26,7 @@ _RETRIES: dict[str, Any] = {
 
 
 def _follow(
-    known_places: KnownPlaces,
+    place_xcoms: PlaceXComs,
     closes_at: XComField | None,
     opens_at: XComField | None,
     look_output: Mapping[str, Any] | None,
@@ -42,9 +42,17 @@ def _follow(
         skip_task("the job is stopped before its state is moved")
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
-    hours, state = (_instant(opens_at, ti), _instant(closes_at, ti)), task_state(task_state_store, ti)
+    cut_over_limits, state = (_instant(opens_at, ti), _instant(closes_at, ti)), task_state(task_state_store, ti)
     return follow_and_cut_over(
-        pulled_places(known_places, ti), hours, look_output, params, dag_run, ti, state, inlet_events, outlet_events
+        pulled_places(place_xcoms, ti),
+        cut_over_limits,
+        look_output,
+        params,
+        dag_run,
+        ti,
+        state,
+        inlet_events,
+        outlet_events,
     )
 
 

@@ -18,7 +18,7 @@ from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
 from rescale.airflow.live.cut_over import CutOver
-from rescale.airflow.live.mover import mover
+from rescale.airflow.live.mover import open_mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPlace
@@ -42,45 +42,46 @@ log = logging.getLogger(__name__)
 
 
 def follow_and_cut_over(
-    places: Mapping[str, Any],
-    hours: tuple[datetime | None, datetime | None],
+    known_places: Mapping[str, Any],
+    cut_over_limits: tuple[datetime | None, datetime | None],
     look_output: Mapping[str, Any] | None,
     params: Mapping[str, Any],
     dag_run: Any,
     ti: Any,
-    task_state_store: Any,
+    task_state: Any,
     inlet_events: Any,
     outlet_events: Any,
 ) -> Summary:
     """Follow the job that was inspected, cut it over, and return the summary of the result.
 
-    `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over, if limited.
+    `known_places` has the target if the form does not. `cut_over_limits` are the first and the last instant for a
+    cut-over, if limited.
     """
     live_request = live_request_of(params)
     assert live_request is not None
     look_output = required_output(LOOK_TASK, look_output)
     old_job = job_to_restart_of(look_output["before"])
-    target = target_place({**params, **places}["target"])
+    target = target_place({**params, **known_places}["target"])
     use_targets([target])
     ti.xcom_push(FOLLOWED_TARGET_KEY, target)
-    with _discarding_rounds_of_closed_window(target), mover(target, ti) as mover_of_run:
+    with _discarding_rounds_of_closed_window(target), open_mover(target, ti) as mover:
         follower = Follower(
             target,
             FollowedJob(old_job.directory, followed_options(params)),
             identity_of_run(dag_run),
-            mover_of_run.move,
+            mover.move,
             lambda line: log.info("%s", line),
             params["accept_unconditional_publish"],
             lambda: watch.refuse_to_go_on(),
         )
-        watch = Watch(old_job, follower, live_request, params, ti, task_state_store, *hours)
+        watch = Watch(old_job, follower, live_request, params, ti, task_state, *cut_over_limits)
         cut_over = CutOver(
-            old_job, follower, mover_of_run, watch.record, live_request.give_up_after, look_output["parallelism"]
+            old_job, follower, mover, watch.record, live_request.give_up_seconds, look_output["parallelism"]
         )
         is_resumed = watch.is_cancelled()
         stopwatch = Stopwatch() if is_resumed else _follow_until_cut(watch, cut_over)
         plan, start_answer = cut_over.complete(stopwatch)
-        downtime = None if is_resumed else round(stopwatch.elapsed, 1)
+        downtime = None if is_resumed else round(stopwatch.elapsed_seconds, 1)
     downtime_text = (
         "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     )

@@ -51,9 +51,9 @@ class Mover:
 
 
 @contextmanager
-def mover(target: str, ti: Any) -> Iterator[Mover]:
+def open_mover(target: str, ti: Any) -> Iterator[Mover]:
     """Yield a mover for the task instance that follows a job; its process or pod for rounds ends with the block."""
-    log = StepLog().log_line
+    log_line = StepLog().log_line
 
     def move_all(plan: Plan, proof: Proof) -> None:
         run_in_pod_or_process(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
@@ -61,14 +61,14 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     if (template := os.environ.get(DRIVER_POD_VARIABLE)) is None:
         spark = platform_spark()
         remove_all_abandoned()
-        with LastingProcess(spark.master, log, environment=environment_of_steps(spark)) as process:
+        with LastingProcess(spark.master, log_line, environment=environment_of_steps(spark)) as process:
             yield Mover(move_all, process)
         return
     from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
 
     delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left pods
-    with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
+    with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log_line) as pod:
         yield Mover(move_all, pod)
 
 
@@ -77,20 +77,20 @@ def run_in_pod_or_process(step: Step, target: str, arguments: Sequence[str], ti:
 
     A pod writes its result document beside `target`; the document is deleted afterwards.
     """
-    log = StepLog().log_line
+    log_line = StepLog().log_line
     if (template := os.environ.get(DRIVER_POD_VARIABLE)) is None:
         spark = platform_spark()
         environment = environment_of_steps(spark)
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
             result_uri = str(directory / "step" / "result.json")
-            return run_step(step, result_uri, [*arguments, "--master", spark.master], log, environment=environment)
+            return run_step(step, result_uri, [*arguments, "--master", spark.master], log_line, environment=environment)
     from rescale.airflow.live.driver_pod import DriverPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import labels_of_run
 
     result_uri = join(orders_place(target), f"{uuid4().hex}.json")
     labels = labels_of_run(ti.dag_id, ti.run_id)
     try:
-        with DriverPod(template, labels, [step.value, *arguments, "--result", result_uri], log) as pod:
+        with DriverPod(template, labels, [step.value, *arguments, "--result", result_uri], log_line) as pod:
             return pod.result(result_uri)
     finally:
         open_store(result_uri).delete([result_uri])

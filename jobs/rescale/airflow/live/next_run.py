@@ -11,26 +11,26 @@ from rescale.text.errors import RescaleError
 
 log = logging.getLogger(__name__)
 
-_ANOTHER_TARGET = "trigger another run with the job's name and another target: it moves all state again"
+_ANOTHER_TARGET_ADVICE = "trigger another run with the job's name and another target: it moves all state again"
 
 
-def leave_rounds(target: str, checkpoints: str, run_identity: Mapping[str, str]) -> str:
+def leave_rounds(target: str, checkpoints_directory: str, run_identity: Mapping[str, str]) -> str:
     """Leave the rounds of the run `run_identity` to another run, and return the advice to trigger it.
 
-    `checkpoints` is the directory of the followed job's checkpoints. An error is only logged, because the job runs
-    again; after an error, the next run needs another target.
+    `checkpoints_directory` is the directory of the followed job's checkpoints. An error is only logged, because the job
+    runs again; after an error, the next run needs another target.
     """
     try:
-        leave(target, checkpoints, run_identity)
-        return next_run(target, checkpoints) or _ANOTHER_TARGET
+        leave(target, checkpoints_directory, run_identity)
+        return next_run_advice(target, checkpoints_directory) or _ANOTHER_TARGET_ADVICE
     except RescaleError as error:
         log.warning("the rounds cannot be left to another run: %s", error)
-        return _ANOTHER_TARGET
+        return _ANOTHER_TARGET_ADVICE
 
 
-def next_run(target: str, checkpoints: str) -> str | None:
+def next_run_advice(target: str, checkpoints_directory: str) -> str | None:
     """Return the advice to trigger another run with this target; None if that run would be refused."""
-    if not may_be_continued(target, checkpoints):
+    if not may_be_continued(target, checkpoints_directory):
         return None
     if not finished_rounds(target):
         return "trigger another run with the job's name and the same target"

@@ -25,7 +25,7 @@ from rescale.runstate.follower.rounds import Round, described_rounds
 
 log = logging.getLogger(__name__)
 
-_PAGE_SECONDS = 30.0
+_SECONDS_BETWEEN_PAGES = 30.0
 """Least number of seconds between two updates of the report, which is an XCom of up to a hundred kilobytes."""
 
 
@@ -38,7 +38,7 @@ class RoundDisplay:
     ti: Any
     task_state: Any
     _next_page_time: float = 0.0
-    _shown: dict[str, Any] | None = None
+    _shown_document: dict[str, Any] | None = None
 
     def show(self, finished_round: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
         """Show a finished round, and what the cut-over waits for (`waits_for`; None if the cut-over begins)."""
@@ -62,7 +62,7 @@ class RoundDisplay:
             }
         )
         if waits_for is None or time.monotonic() > self._next_page_time:
-            self._next_page_time = time.monotonic() + _PAGE_SECONDS
+            self._next_page_time = time.monotonic() + _SECONDS_BETWEEN_PAGES
             plan = msgspec.structs.replace(self._plan, rounds=described_rounds(self.follower.target))
             page = html_report(ReportDocument(plan=plan))
             self.ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPage.compress(page)))
@@ -71,8 +71,8 @@ class RoundDisplay:
         """Show what the cut-over waits for, if no rounds are made; each reason is shown once."""
         target = self.follower.target
         document = {"is_short": True, "asks": needs_approval, "waits_for": waits_for, "target": target}
-        if document != self._shown:
-            self._shown = document
+        if document != self._shown_document:
+            self._shown_document = document
             log.info(
                 "no rounds: the result uses the files of the job's last checkpoint unchanged; waits for %s",
                 waits_for,
@@ -88,6 +88,6 @@ class RoundDisplay:
     @cached_property
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
-        plan = with_newest_checkpoint(self.old_job.directory, self.follower.plan_full)
-        document = plan_document(plan.plan, plan.snapshot, plan.source_offsets)
+        full_plan = with_newest_checkpoint(self.old_job.directory, self.follower.plan_full)
+        document = plan_document(full_plan.plan, full_plan.snapshot, full_plan.source_offsets)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

@@ -18,7 +18,7 @@ class Stopwatch:
         self.seconds_by_part: dict[str, float] = {}
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def time_part(self, name: str) -> Iterator[None]:
         """Time the block, and log how long it took."""
         start_time = time.monotonic()
         yield
@@ -26,6 +26,6 @@ class Stopwatch:
         log.info("%s: %.1f s", name, self.seconds_by_part[name])
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the stopwatch began."""
         return time.monotonic() - self._start_time

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 _PAUSE_FACTOR, _MOST_PAUSE_SECONDS = 4.0, 60.0
 """Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
-_SHORT_SECONDS = 5.0
+_SHORT_ROUND_SECONDS = 5.0
 """Longest duration of a last round, in seconds, that is short enough if the form names no limit."""
 
 _CONVERGENCE_RATIO = 0.8
@@ -57,15 +57,15 @@ class Watch:
 
     old_job: JobToRestart
     follower: Follower
-    live: LiveRequest
+    live_request: LiveRequest
     params: Mapping[str, Any]
     ti: Any
     task_state: Any
     opens_at: datetime | None
     closes_at: datetime | None
-    _previous_seconds: float | None = None
+    _previous_round_seconds: float | None = None
     _cached_plan: tuple[str, Plan] | None = None
-    _checked_checkpoints: set[int | None] = field(default_factory=set, init=False)  # None if no rounds are made
+    _checked_checkpoint_numbers: set[int | None] = field(default_factory=set, init=False)  # None if no rounds are made
     _needs_approval: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class Watch:
 
         Does nothing if the result refers to the files, or if an earlier try has claimed the target for the last round.
         """
-        if not self.live.refers_to_source and claimed_by(self.follower.target) is None:
+        if not self.live_request.refers_to_source and claimed_by(self.follower.target) is None:
             copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
@@ -146,7 +146,7 @@ class Watch:
         if self._cached_plan is None or self._cached_plan[0] != checkpoint:
             self._cached_plan = (
                 checkpoint,
-                self.follower.plan_full(checkpoint, copies_ahead=not self.live.refers_to_source).plan,
+                self.follower.plan_full(checkpoint, copies_ahead=not self.live_request.refers_to_source).plan,
             )
         return self._cached_plan[1]
 
@@ -161,7 +161,7 @@ class Watch:
         return has_waited
 
     def _next_round(self, previous_round: Round | None) -> Round:
-        self._previous_seconds = (
+        self._previous_round_seconds = (
             None
             if previous_round is None or previous_round.kind is RoundKind.BASE
             else previous_round.last_round_seconds
@@ -172,23 +172,26 @@ class Watch:
                 take_checkpoint(flink, self.old_job.job_id)
         return self.follower.next_round()
 
-    def last_round_is_short(self, newest_round: Round) -> bool:
+    def is_last_round_short(self, newest_round: Round) -> bool:
         """Return whether a last round after `newest_round` would be short enough.
 
         Always False for the first round after the base: it moves all changes since the base was begun, and takes longer
         than the last round would. Also False for a round of an earlier try, because the duration of its predecessor is
         unknown.
         """
-        last_seconds, previous_seconds, limit = (
+        last_round_seconds, previous_round_seconds, limit_seconds = (
             newest_round.last_round_seconds,
-            self._previous_seconds,
-            self.live.most_downtime,
+            self._previous_round_seconds,
+            self.live_request.most_downtime_seconds,
         )
-        if newest_round.kind is RoundKind.BASE or last_seconds is None or previous_seconds is None:
+        if newest_round.kind is RoundKind.BASE or last_round_seconds is None or previous_round_seconds is None:
             return False
-        if limit is not None:
-            return last_seconds <= limit
-        return last_seconds <= _SHORT_SECONDS or last_seconds > _CONVERGENCE_RATIO * previous_seconds
+        if limit_seconds is not None:
+            return last_round_seconds <= limit_seconds
+        return (
+            last_round_seconds <= _SHORT_ROUND_SECONDS
+            or last_round_seconds > _CONVERGENCE_RATIO * previous_round_seconds
+        )
 
     def waits_for(self, newest_round: Round | None) -> str | None:
         """Return what the cut-over waits for, or None if it may begin; `newest_round` is None if no rounds are made.
@@ -197,14 +200,14 @@ class Watch:
         """
         self._refuse_closed_window()
         decision = self._decision()
-        if newest_round is not None and not self.last_round_is_short(newest_round):
-            limit = self.live.most_downtime
-            if self._previous_seconds is None:
+        if newest_round is not None and not self.is_last_round_short(newest_round):
+            limit_seconds = self.live_request.most_downtime_seconds
+            if self._previous_round_seconds is None:
                 return "another round"
-            return "a shorter round" if limit is None else f"a round of at most {duration(limit)}"
-        for earliest in (self.live.not_before, self.opens_at):
-            if earliest is not None and datetime.now(UTC) < earliest:
-                return f"{earliest:%Y-%m-%d %H:%M %Z}"
+            return "a shorter round" if limit_seconds is None else f"a round of at most {duration(limit_seconds)}"
+        for earliest_time in (self.live_request.not_before, self.opens_at):
+            if earliest_time is not None and datetime.now(UTC) < earliest_time:
+                return f"{earliest_time:%Y-%m-%d %H:%M %Z}"
         return "an approval" if self.needs_approval(newest_round) and decision is None else None
 
     def _decision(self) -> Decision | None:
@@ -251,16 +254,16 @@ class Watch:
 
         `newest_round` is None if no rounds are made. Every round is checked, because the state may have grown.
         """
-        if self._needs_approval or self.live.cut_over_rule is CutOverRule.APPROVED:
+        if self._needs_approval or self.live_request.cut_over_rule is CutOverRule.APPROVED:
             return True
         checkpoint = None if newest_round is None else newest_round.checkpoint
-        if checkpoint not in self._checked_checkpoints:
+        if checkpoint not in self._checked_checkpoint_numbers:
             self.note_required_approval(
                 with_newest_checkpoint(self.old_job.directory, self._plan_full)
                 if checkpoint is None
                 else certified_plan(round_target(self.follower.target, checkpoint))
             )
-            self._checked_checkpoints.add(checkpoint)
+            self._checked_checkpoint_numbers.add(checkpoint)
         return self._needs_approval
 
     def note_required_approval(self, plan: Plan) -> None:
@@ -275,7 +278,7 @@ class Watch:
 
     def report(self, newest_round: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it; None if the cut-over begins."""
-        is_short, needs_approval = self.last_round_is_short(newest_round), self.needs_approval(newest_round)
+        is_short, needs_approval = self.is_last_round_short(newest_round), self.needs_approval(newest_round)
         self._display.show(newest_round, waits_for, is_short=is_short, needs_approval=needs_approval)
 
     @cached_property
@@ -288,9 +291,11 @@ class Watch:
         After a round that is not short enough, the next round is due at once. After a short one, it is due when a pause
         is over and the job has made another checkpoint. The form's limit for bytes a second may lengthen the pause.
         """
-        is_short = self.last_round_is_short(newest_round)
-        pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest_round.seconds or 0.0)) if is_short else 0.0
-        deadline = time.monotonic() + max(pause, pause_after(newest_round, self.live.pause_above))
+        is_short = self.is_last_round_short(newest_round)
+        pause_seconds = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest_round.seconds or 0.0)) if is_short else 0.0
+        deadline = time.monotonic() + max(
+            pause_seconds, pause_after(newest_round, self.live_request.most_bytes_per_second)
+        )
         while time.monotonic() < deadline and self.waits_for(newest_round) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)

@@ -54,8 +54,8 @@ class CheckpointTrigger(BaseEventTrigger):
         self.after = after
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        name = f"{type(self).__module__}.{type(self).__qualname__}"
-        return name, {"flink": self.flink, "job": self.job, "period": self.period, "after": self.after}
+        class_path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return class_path, {"flink": self.flink, "job": self.job, "period": self.period, "after": self.after}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         known_uri, knows_uri = self.after, self.after is not None

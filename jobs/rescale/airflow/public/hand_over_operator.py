@@ -75,8 +75,13 @@ class HandOverOperator(HandOverJob):
             arguments["program_arguments"] = list_of_tuple(arguments["program_arguments"])
             fields = job_form()
             check_values(arguments, {**fields, "program_arguments": fields["arguments"]})
-            form = {**arguments, "hand_over": None, "flink": self.flink, "arguments": arguments["program_arguments"]}
-            hand_over = hand_over_of(form)
+            form_values = {
+                **arguments,
+                "hand_over": None,
+                "flink": self.flink,
+                "arguments": arguments["program_arguments"],
+            }
+            hand_over = hand_over_of(form_values)
             if isinstance(hand_over, RunJar):  # arguments of code may be empty or have spaces, unlike lines of a form
                 hand_over = msgspec.structs.replace(hand_over, arguments=tuple(self.program_arguments or ()))
             self.hand_over = msgspec.to_builtins(hand_over)

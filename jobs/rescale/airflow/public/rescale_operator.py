@@ -14,7 +14,7 @@ from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.connections.access import DRIVER_POD_VARIABLE, form_access
 from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.filled_form import proof_of, trimmed_values
-from rescale.airflow.forms.given_values import check_values, given_values
+from rescale.airflow.forms.given_values import check_values, values_with_defaults
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rescale.plan.plan import Plan
     from rescale.process import ResultDocument
 
-_FIELDS = (
+_FIELD_NAMES = (
     *("source", "target", "parallelism", "max_parallelism", "same_shape", "connection", "source_connection"),
     *("operators", "key_hashes"),
     *("renames", "operator_names", "without_offsets", "kafka_offsets", "kafka_topics", "kafka_sources", "format"),
@@ -74,7 +74,7 @@ class RescaleOperator(BaseOperator):
     :param accept_unconditional_publish: whether to publish to a store that does not support put-if-absent.
     """
 
-    template_fields: Sequence[str] = _FIELDS
+    template_fields: Sequence[str] = _FIELD_NAMES
     operator_extra_links = (ReportLink(),)
 
     def __init__(
@@ -106,28 +106,28 @@ class RescaleOperator(BaseOperator):
         given_arguments = locals()
         defaults = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
         super().__init__(**{**RETRIES, **defaults, **arguments})
-        for name in _FIELDS:
+        for name in _FIELD_NAMES:
             setattr(self, name, given_arguments[name])
         self.lineage: Lineage | None = None
-        self._pod: Any = None
+        self._pod_operator: Any = None
 
     def execute(self, context: Context) -> Summary:
         """Run the rescale to its end, or until it has to wait for a pod."""
         from rescale.airflow.savepoint_work import inspect_source, make_plan
 
         with task_errors():
-            form = self._form()
-            with form_access(form):
-                check_values(form, form_of_platform())
-                inspect_source(form, form, {})
-                plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skips_without_work=True)
-                _refuse_unapproved(plan_output, form)
+            form_values = self._form_values()
+            with form_access(form_values):
+                check_values(form_values, form_of_platform())
+                inspect_source(form_values, form_values, {})
+                plan_output = make_plan(form_values, {}, context["dag_run"], context["ti"], skips_without_work=True)
+                _refuse_unapproved(plan_output, form_values)
                 if template := os.environ.get(DRIVER_POD_VARIABLE):
-                    pod = self._pod_of(template, plan_output, form)
+                    pod_operator = self._create_pod_operator(template, plan_output, form_values)
                 else:
-                    step_in_process(Step.RUN, _no_summary, _proof_arguments)(plan_output, form)
-                    return self._publish(plan_output, form, context)
-        self._wait(pod, plan_output, lambda: pod.execute(context))
+                    step_in_process(Step.RUN, _no_summary, _proof_arguments)(plan_output, form_values)
+                    return self._publish(plan_output, form_values, context)
+        self._wait(pod_operator, plan_output, lambda: pod_operator.execute(context))
         return self._finish(plan_output, context)
 
     def pod_reported(
@@ -140,42 +140,42 @@ class RescaleOperator(BaseOperator):
         """
         if plan_output is None:
             return self.execute(context)
-        pod = self._pod_of(os.environ[DRIVER_POD_VARIABLE], plan_output, self._form())
-        self._wait(pod, plan_output, lambda: pod.trigger_reentry(context, event))
+        pod_operator = self._create_pod_operator(os.environ[DRIVER_POD_VARIABLE], plan_output, self._form_values())
+        self._wait(pod_operator, plan_output, lambda: pod_operator.trigger_reentry(context, event))
         return self._finish(plan_output, context)
 
     def on_kill(self) -> None:
         """Delete the pod of a task that is cancelled while it starts one."""
-        if self._pod is not None:
-            self._pod.on_kill()
+        if self._pod_operator is not None:
+            self._pod_operator.on_kill()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002
         """Return the lineage for the OpenLineage provider, which calls this method."""
         return as_openlineage(self.lineage)
 
-    def _form(self) -> dict[str, Any]:
-        return trimmed_values(given_values({name: getattr(self, name) for name in _FIELDS}))
+    def _form_values(self) -> dict[str, Any]:
+        return trimmed_values(values_with_defaults({name: getattr(self, name) for name in _FIELD_NAMES}))
 
-    def _pod_of(self, template: str, plan_output: Summary, form: Mapping[str, Any]) -> Any:
+    def _create_pod_operator(self, template: str, plan_output: Summary, form_values: Mapping[str, Any]) -> Any:
         from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
 
-        self._pod = StepPod(
+        self._pod_operator = StepPod(
             task_id=self.task_id,
             step=Step.RUN,
             plan_output=plan_output,
-            values=form,
+            values=form_values,
             template=template,
             summary_of=_no_summary,
             arguments_of=_proof_arguments,
         )
-        return self._pod
+        return self._pod_operator
 
-    def _wait(self, pod: Any, plan_output: Summary, work: Callable[[], None]) -> None:
-        """Call `work`, a method of the pod's operator. If that operator defers itself, defer this task."""
+    def _wait(self, pod_operator: Any, plan_output: Summary, pod_method: Callable[[], None]) -> None:
+        """Call `pod_method`, a method of the pod's operator. If that operator defers itself, defer this task."""
         # This keeps Airflow from warning that an operator calls another operator.
-        executing_token = ExecutorSafeguard.tracker.set(pod)
+        executing_token = ExecutorSafeguard.tracker.set(pod_operator)
         try:
-            work()
+            pod_method()
         except TaskDeferred as deferred:
             self.defer(
                 trigger=deferred.trigger,
@@ -187,26 +187,26 @@ class RescaleOperator(BaseOperator):
             ExecutorSafeguard.tracker.reset(executing_token)
 
     def _finish(self, plan_output: Summary, context: Context) -> Summary:
-        form = self._form()
-        with task_errors(), form_access(form):
-            return self._publish(plan_output, form, context)
+        form_values = self._form_values()
+        with task_errors(), form_access(form_values):
+            return self._publish(plan_output, form_values, context)
 
-    def _publish(self, plan_output: Summary, form: Mapping[str, Any], context: Context) -> Summary:
+    def _publish(self, plan_output: Summary, form_values: Mapping[str, Any], context: Context) -> Summary:
         """Publish the result, and return its description."""
         from rescale.airflow.savepoint_work import add_event, publish_result, published_plan
 
-        published = publish_result(plan_output, form, context["ti"])
+        publish_output = publish_result(plan_output, form_values, context["ti"])
         plan, events = published_plan(plan_output), (context["inlet_events"], context["outlet_events"])
         if not add_event(plan, RESCALED_SAVEPOINT, *events):
             # Airflow adds an event to every outlet.
             self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]
-        return published
+        return publish_output
 
 
-def _refuse_unapproved(plan_output: Summary, form: Mapping[str, Any]) -> None:
+def _refuse_unapproved(plan_output: Summary, form_values: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the plan needs an approval and has none."""
     try:
-        plan_to_execute(plan_output, form)
+        plan_to_execute(plan_output, form_values)
     except RequestError as error:
         error.found, error.advice = "an operator that cannot ask", "use rescale_task_group, which asks for the approval"
         raise
@@ -216,5 +216,5 @@ def _no_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG00
     return {}
 
 
-def _proof_arguments(form: Mapping[str, Any]) -> list[str]:
-    return ["--proof", proof_of(form).value]
+def _proof_arguments(form_values: Mapping[str, Any]) -> list[str]:
+    return ["--proof", proof_of(form_values).value]

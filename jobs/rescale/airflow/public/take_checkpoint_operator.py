@@ -20,7 +20,7 @@ from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import find_job
 from rescale.text.errors import RescaleError
 
-_MAX_CHECKPOINTS = 20
+_MOST_CHECKPOINTS = 20
 """Number of failed checkpoints after which a task gives up."""
 
 
@@ -55,12 +55,12 @@ class TakeCheckpointOperator(WaitingOperator):
 
     def _begin_checkpoint(self, flink: Flink, job_id: str, name: str) -> str:
         """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""
-        for trigger_id in islice(derived_ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
+        for trigger_id in islice(derived_ids("checkpoint", name, job_id), _MOST_CHECKPOINTS):
             checkpoint = flink.triggered_checkpoint(job_id, trigger_id)
             if checkpoint is None:
                 flink.trigger_checkpoint(job_id, trigger_id, is_full=self.full)
             if checkpoint is None or checkpoint.failure is None:
                 return trigger_id
         raise RescaleError(
-            "Flink could not make a checkpoint", path=flink.address, found=f"{_MAX_CHECKPOINTS} failed attempts"
+            "Flink could not make a checkpoint", path=flink.address, found=f"{_MOST_CHECKPOINTS} failed attempts"
         )

@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, running_jobs, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, begin_savepoint, job_to_restart_of, running_jobs
 from rescale.airflow.forms.given_values import check_job_values
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
@@ -62,13 +62,13 @@ class TakeSavepointOperator(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             check_job_values({name: getattr(self, name) for name in self.template_fields})
-            state = task_state(context.get("task_state_store"), context["ti"])
-            stored_job = state.get(_JOB_KEY)
-            old_job = None if stored_job is None else job_to_restart_of(stored_job)
+            task_store = task_state(context.get("task_state_store"), context["ti"])
+            stored_document = task_store.get(_JOB_KEY)
+            old_job = None if stored_document is None else job_to_restart_of(stored_document)
             if old_job is None or (old_job.taking is StopMode.RUN_ON and _runs_under_another_id(old_job)):
                 old_job = self._inspect_job()
-                state.set(_JOB_KEY, msgspec.to_builtins(old_job))
-            return self._answer_or_defer(take_savepoint(old_job, self._run_name(context)))
+                task_store.set(_JOB_KEY, msgspec.to_builtins(old_job))
+            return self._answer_or_defer(begin_savepoint(old_job, self._run_name(context)))
 
     def _inspect_job(self) -> JobToRestart:
         from rescale.airflow.flink.inspection import inspect_job

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import TaskGroup, XComArg
 
 from rescale.airflow.ending import END_TASK
-from rescale.airflow.forms.given_values import given_values
+from rescale.airflow.forms.given_values import values_with_defaults
 from rescale.airflow.graph import task_group_graph
 
 Text = str | XComArg
@@ -110,5 +110,5 @@ def rescale_task_group(
             "instances: expand RescaleOperator instead, or let TriggerDagRunOperator trigger a run for each item"
         )
     with group:
-        task_group_graph(given_values(given_arguments))
+        task_group_graph(values_with_defaults(given_arguments))
     return group

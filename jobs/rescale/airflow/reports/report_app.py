@@ -31,7 +31,7 @@ from rescale.storage.locations import is_s3
 from rescale.storage.store import Store, open_store
 from rescale.text.errors import RescaleError
 
-_LARGEST_PAGE = 4 * 1024 * 1024
+_LARGEST_PAGE_BYTES = 4 * 1024 * 1024
 """Largest number of bytes of a page that are shown; our reports are far smaller."""
 
 _STYLE_ELEMENT = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
@@ -77,9 +77,13 @@ def report(
     )
     # Airflow's type hints say that the row is a tuple, but it is the XCom itself.
     xcom: Any = session.scalars(report_query).first()
-    value = None if xcom is None else xcom.value
+    xcom_value = None if xcom is None else xcom.value
     try:
-        page = _page_in_xcom(value) if isinstance(value, dict) and "page" in value else _page_in_store(value)
+        page = (
+            _page_in_xcom(xcom_value)
+            if isinstance(xcom_value, dict) and "page" in xcom_value
+            else _page_in_store(xcom_value)
+        )
     except ValueError:  # msgspec's errors are `ValueError`s, too
         raise HTTPException(HTTPStatus.NOT_FOUND, "there is no report of this run") from None
     except RescaleError as error:
@@ -87,17 +91,17 @@ def report(
     return Response(page, media_type="text/html; charset=utf-8", headers=_response_headers(page))
 
 
-def _page_in_xcom(value: Any) -> bytes:
+def _page_in_xcom(xcom_value: Any) -> bytes:
     """Return the page in the XCom of a run that only planned. Raises `ValueError` if it is not such a page."""
-    return msgspec.convert(value, ReportPage).html(_LARGEST_PAGE)
+    return msgspec.convert(xcom_value, ReportPage).html(_LARGEST_PAGE_BYTES)
 
 
-def _page_in_store(value: Any) -> bytes:
+def _page_in_store(xcom_value: Any) -> bytes:
     """Read the report beside the target. Raises an error if the report is about another plan than the run's.
 
     Raises `ValueError` if the XCom does not name a place.
     """
-    place = msgspec.convert(value, ReportPlace)
+    place = msgspec.convert(xcom_value, ReportPlace)
     places = Places(place.target, place.digest)
     store = _report_store(place)
     claim = claim_on(place.target, store)
@@ -106,7 +110,7 @@ def _page_in_store(value: Any) -> bytes:
             HTTPStatus.NOT_FOUND,
             f"{places.report} no longer exists: it was discarded, or another run has claimed the target",
         )
-    return store.read_all(places.report, _LARGEST_PAGE)[0]
+    return store.read_all(places.report, _LARGEST_PAGE_BYTES)[0]
 
 
 def _report_store(place: ReportPlace) -> Store:
@@ -117,8 +121,8 @@ def _report_store(place: ReportPlace) -> Store:
 
 def _response_headers(page: bytes) -> dict[str, str]:
     """Return the response headers, with a policy that allows only the page's own style sheet."""
-    style = _STYLE_ELEMENT.search(page)
-    digest = base64.b64encode(hashlib.sha256(style[1]).digest()).decode() if style else None
+    style_match = _STYLE_ELEMENT.search(page)
+    digest = base64.b64encode(hashlib.sha256(style_match[1]).digest()).decode() if style_match else None
     return _SAFETY_HEADERS | {
         "Content-Security-Policy": _CONTENT_POLICY.format(style=f"'sha256-{digest}'" if digest else "'none'")
     }

@@ -42,10 +42,10 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def compress(cls, html: bytes) -> ReportPage:
         return cls(base64.b64encode(zlib.compress(html, 9)).decode())
 
-    def html(self, limit: int) -> bytes:
-        """Return the first `limit` bytes of the page. Raises `ValueError` if it cannot be decompressed."""
+    def html(self, most_bytes: int) -> bytes:
+        """Return the first `most_bytes` of the page. Raises `ValueError` if it cannot be decompressed."""
         try:
-            return zlib.decompressobj().decompress(base64.b64decode(self.page, validate=True), limit)
+            return zlib.decompressobj().decompress(base64.b64decode(self.page, validate=True), most_bytes)
         except zlib.error as error:
             raise ValueError(str(error)) from None
 
@@ -76,8 +76,8 @@ def report_url(dag_id: str, run_id: str, plan_task_id: str, map_index: int = -1)
     `map_index` is the index of a task that was mapped; -1 for any other task.
     """
     run_path = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
-    index_query = "" if map_index < 0 else f"&map_index={map_index}"
-    return airflow_url(f"{URL_PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}{index_query}")
+    map_index_query = "" if map_index < 0 else f"&map_index={map_index}"
+    return airflow_url(f"{URL_PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}{map_index_query}")
 
 
 def airflow_url(path: str) -> str:

@@ -78,5 +78,5 @@ def delete_pod(client: CoreV1Api, pod: V1Pod) -> None:
 
 def call_kubernetes(request: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Call Kubernetes, and try again after transient errors."""
-    retried = generic_api_retry(request)  # type: ignore[no-untyped-call]
-    return retried(*arguments, **keywords, _request_timeout=_SECONDS_TO_ANSWER)
+    request_with_retries = generic_api_retry(request)  # type: ignore[no-untyped-call]
+    return request_with_retries(*arguments, **keywords, _request_timeout=_SECONDS_TO_ANSWER)

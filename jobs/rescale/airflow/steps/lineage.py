@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class LineageDataset(NamedTuple):
     """A snapshot as an OpenLineage data set.
 
-    `facets` are JSON values by name. A result also has a `size` in bytes, and the number of its files.
+    `facets` are JSON values by name. A result also has its size, and the number of its files.
     """
 
     uri: str
     facets: dict[str, dict[str, Any]]
-    size: int | None = None
-    files: int | None = None
+    size_bytes: int | None = None
+    file_count: int | None = None
 
 
 class Lineage(NamedTuple):
@@ -75,15 +75,15 @@ def as_openlineage(lineage: Lineage | None) -> Any:
     if result is None:
         return OperatorLineage(inputs=inputs)
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        size=result.size, fileCount=result.files
+        size=result.size_bytes, fileCount=result.file_count
     )
-    output = OutputDataset(**dataset_fields(result), outputFacets={"outputStatistics": statistics})
-    return OperatorLineage(inputs=inputs, outputs=[output])
+    dataset_output = OutputDataset(**dataset_fields(result), outputFacets={"outputStatistics": statistics})
+    return OperatorLineage(inputs=inputs, outputs=[dataset_output])
 
 
-def _shape_facet(operators: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
-    names = ("operator", "parallelism", "maxParallelism")
-    return {"rescale_shape": {"operators": [dict(zip(names, operator, strict=True)) for operator in operators]}}
+def _shape_facet(shapes: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
+    field_names = ("operator", "parallelism", "maxParallelism")
+    return {"rescale_shape": {"operators": [dict(zip(field_names, shape, strict=True)) for shape in shapes]}}
 
 
 def _dataset_name(uri: str) -> dict[str, str]:

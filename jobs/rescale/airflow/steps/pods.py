@@ -92,32 +92,32 @@ class StepPod(KubernetesPodOperator):
 
     def execute(self, context: Context) -> None:
         """Start the pod, unless an earlier try did, and wait for it without a worker."""
-        form = self._form(context)
-        with _access(form):
-            plan = plan_to_execute(self.plan_output, form)
+        form_values = self._form_values(context)
+        with _access(form_values):
+            plan = plan_to_execute(self.plan_output, form_values)
         if self.plan_output["published"]:
             self.log.info("nothing to do: an earlier run has published the result")
             return
-        result = places_of(plan).result(self.step)
-        self.arguments = ["python3", "-m", self.step.value, "--plan", self.plan_output["plan"], "--result", result]
-        self.arguments += self.arguments_of(form)
+        result_uri = places_of(plan).result(self.step)
+        self.arguments = ["python3", "-m", self.step.value, "--plan", self.plan_output["plan"], "--result", result_uri]
+        self.arguments += self.arguments_of(form_values)
         trace_variables = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
         self.env_vars = [*self.env_vars, *trace_variables]
         super().execute(context)
 
-    def _form(self, context: Context) -> dict[str, Any]:
+    def _form_values(self, context: Context) -> dict[str, Any]:
         return trimmed_values(context["params"] if self.values is None else self.values)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
         """Resume when the pod has ended. A failure becomes one of our errors."""
-        with _access(self._form(context)):
+        with _access(self._form_values(context)):
             plan = load_plan(self.plan_output["plan"])
-            result = places_of(plan).result(self.step)
+            result_uri = places_of(plan).result(self.step)
             try:
                 super().trigger_reentry(context, event)
             except AirflowException as failure:
-                raise error_of(self.step, exit_code(self.pod), result, str(failure)) from None
-            context["ti"].xcom_push("return_value", self.summary_of(plan, read_result(result)))
+                raise error_of(self.step, exit_code(self.pod), result_uri, str(failure)) from None
+            context["ti"].xcom_push("return_value", self.summary_of(plan, read_result(result_uri)))
 
     def _write_logs(  # type: ignore[override]  # the caller logs errors and continues, so there are no retries here
         self, pod: V1Pod, follow: bool = False, since_time: datetime | str | None = None
@@ -129,23 +129,25 @@ class StepPod(KubernetesPodOperator):
         """
         if isinstance(since_time, str):
             since_time = datetime.fromisoformat(since_time)
-        seconds = None if since_time is None else max(1, math.ceil((datetime.now(UTC) - since_time).total_seconds()))
+        since_seconds = (
+            None if since_time is None else max(1, math.ceil((datetime.now(UTC) - since_time).total_seconds()))
+        )
         lines = self.client.read_namespaced_pod_log(
             name=pod.metadata.name,
             namespace=pod.metadata.namespace,
             container=CONTAINER,
             follow=follow,
-            since_seconds=seconds,
+            since_seconds=since_seconds,
             _preload_content=False,
         )
-        step = StepLog()
+        step_log = StepLog()
         for line in lines:
-            step.log_line(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
+            step_log.log_line(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
 
 
 @contextmanager
-def _access(form: Mapping[str, Any]) -> Iterator[None]:
-    with task_errors(), form_access(form):
+def _access(form_values: Mapping[str, Any]) -> Iterator[None]:
+    with task_errors(), form_access(form_values):
         yield
 
 

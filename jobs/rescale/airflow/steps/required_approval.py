@@ -17,7 +17,7 @@ from rescale.text.errors import RequestError
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
 
-_GIGABYTE = 10**9
+_BYTES_PER_GIGABYTE = 10**9
 
 
 def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
@@ -28,7 +28,10 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     written_bytes = plan.bytes_moved + plan.base_bytes
     if plans_to_approve.always:
         return "the settings of the platform require it for every plan"
-    if plans_to_approve.above_gigabytes is not None and written_bytes > plans_to_approve.above_gigabytes * _GIGABYTE:
+    if (
+        plans_to_approve.above_gigabytes is not None
+        and written_bytes > plans_to_approve.above_gigabytes * _BYTES_PER_GIGABYTE
+    ):
         limit_text = f"{plans_to_approve.above_gigabytes:g} GB"
         written_text = f"the plan writes {human_bytes(written_bytes)}"
         if plan.base_bytes:

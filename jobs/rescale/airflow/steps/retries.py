@@ -78,7 +78,7 @@ RETRIES: dict[str, Any] = {
 """Arguments of every task: retries after 10, 20, 40 and 80 seconds."""
 
 
-def is_rescale_error(error: Exception) -> bool:
+def is_own_error(error: Exception) -> bool:
     """Return whether an error is one of ours, or a built-in error of Python, which is a bug of ours."""
     return isinstance(error, RescaleError) or type(error).__module__ == "builtins"
 
@@ -89,7 +89,7 @@ def task_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_rescale_error(error):
+        if not is_own_error(error):
             raise
         rescale_error = error_to_show(error)
         reword_for_form(rescale_error)

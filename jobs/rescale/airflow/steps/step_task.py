@@ -112,8 +112,8 @@ def step_in_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf
         spark = platform_spark()
         arguments = ["--plan", plan_output["plan"], "--master", spark.master, *arguments_of(params)]
         log.info("starting the step in a process of its own, with the Spark master %s", spark.master)
-        result, environment = places_of(plan).result(step), environment_of_steps(spark)
-        document = run_step(step, result, arguments, StepLog().log_line, environment=environment)
+        result_uri, environment = places_of(plan).result(step), environment_of_steps(spark)
+        document = run_step(step, result_uri, arguments, StepLog().log_line, environment=environment)
         log.info("the step is done")
         return summary_of(plan, document)
 

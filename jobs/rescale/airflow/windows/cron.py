@@ -12,6 +12,6 @@ __all__ = ["CronTriggerTimetable", "expression_of"]
 
 def expression_of(timetable: CronTriggerTimetable) -> str:
     """Return the cron expression of a timetable, in which names such as @quarterly are resolved."""
-    name = "expression" if hasattr(timetable, "expression") else "_expression"
-    expression: str = getattr(timetable, name)
+    attribute = "expression" if hasattr(timetable, "expression") else "_expression"
+    expression: str = getattr(timetable, attribute)
     return expression

@@ -31,15 +31,17 @@ def window_dag(window: Window) -> DAG:
         open_task, closes_at = open_window(window, asset), XComField(OPEN_TASK, "closes")
         if window.has_job:
             opens_at = XComField(OPEN_TASK, "opens", is_optional=True)
-            rescale = job_graph({"target": XComField(OPEN_TASK, "target")}, closes_at, opens_at)
+            rescale_tasks = job_graph({"target": XComField(OPEN_TASK, "target")}, closes_at, opens_at)
             end = job_end_task([OPEN_TASK, LOOK_TASK], [CLOSE_TASK])
         else:
-            rescale = rescale_graph({place: XComField(OPEN_TASK, place) for place in ("source", "target")}, closes_at)
-            end = end_task([OPEN_TASK, PLAN_TASK], after_publication=[ANNOUNCE_TASK, CLOSE_TASK])
+            rescale_tasks = rescale_graph(
+                {place: XComField(OPEN_TASK, place) for place in ("source", "target")}, closes_at
+            )
+            end = end_task([OPEN_TASK, PLAN_TASK], task_ids_after_publication=[ANNOUNCE_TASK, CLOSE_TASK])
         close_task = close_window(asset)
-        chain(open_task, rescale.first_task)
-        chain(rescale.result_tasks, close_task)
-        chain([*rescale.last_tasks, close_task], end)
+        chain(open_task, rescale_tasks.first_task)
+        chain(rescale_tasks.result_tasks, close_task)
+        chain([*rescale_tasks.last_tasks, close_task], end)
     return dag
 
 

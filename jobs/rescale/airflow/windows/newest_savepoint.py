@@ -26,13 +26,15 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     Raises `RequestError` if there is none.
     """
     store = open_store(directory)
-    files = {entry.uri for entry in store.list(directory)}
-    snapshots = [parent(uri) for uri in files if name(uri) == METADATA]
-    flink_snapshots = [uri for uri in snapshots if claim_place(uri) not in files and not is_in_follower_directory(uri)]
-    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), flink_snapshots)
+    file_uris = {entry.uri for entry in store.list(directory)}
+    snapshot_uris = [parent(uri) for uri in file_uris if name(uri) == METADATA]
+    flink_snapshot_uris = [
+        uri for uri in snapshot_uris if claim_place(uri) not in file_uris and not is_in_follower_directory(uri)
+    ]
+    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), flink_snapshot_uris)
     dated_snapshots = [
         DatedSnapshot(write_time, uri)
-        for uri, write_time in zip(flink_snapshots, write_times, strict=True)
+        for uri, write_time in zip(flink_snapshot_uris, write_times, strict=True)
         if write_time is not None
     ]
     if not dated_snapshots:

@@ -36,9 +36,9 @@ class _Instant:
         return self.instant.strftime(spec or self.default_format)
 
 
-def target_of(pattern: str, window: str, opening: datetime) -> str:
+def target_of(pattern: str, window_name: str, opening: datetime) -> str:
     """Return the target of the run for which the window opened at this local time."""
-    return pattern.format(window=window, date=_Instant(opening, "%Y-%m-%d"), time=_Instant(opening, "%H%M"))
+    return pattern.format(window=window_name, date=_Instant(opening, "%Y-%m-%d"), time=_Instant(opening, "%H%M"))
 
 
 def pattern_fault(pattern: Any) -> Fault:
@@ -59,8 +59,8 @@ def placeholder_fault(pattern: str, schedule: str) -> Fault:
 
 def _names_in(pattern: str) -> set[str]:
     """Return the names of the placeholders in a pattern, each with its conversion (`date!r`) if it has one."""
-    fields = [(name, conversion) for _, name, _, conversion in Formatter().parse(pattern) if name is not None]
-    return {f"{name}!{conversion}" if conversion else name for name, conversion in fields}
+    placeholders = [(name, conversion) for _, name, _, conversion in Formatter().parse(pattern) if name is not None]
+    return {f"{name}!{conversion}" if conversion else name for name, conversion in placeholders}
 
 
 def _opens_more_than_once_a_day(schedule: str) -> bool:

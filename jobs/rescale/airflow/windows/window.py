@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
 from rescale.airflow.forms.filled_form import check_changes, trimmed_values
-from rescale.airflow.forms.form import Form, field_fault, flag, rescale_form
+from rescale.airflow.forms.form import Form, field_fault, flag_field, rescale_form
 from rescale.airflow.forms.job_form import hand_over_of, job_form, stop_mode_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.settings import settings
@@ -33,7 +33,7 @@ RESERVED_NAMES = ("savepoint", "job", "plan", "discard")
 """Names of windows whose DAG would have the id of an existing DAG."""
 
 _LEAD_TIME = re.compile(r"([1-9][0-9]{0,3})([hm])")
-_UNITS = {"h": "hours", "m": "minutes"}
+_UNIT_BY_LETTER = {"h": "hours", "m": "minutes"}
 _MOST_NAME_CHARACTERS = 250 - len("rescale_")
 """Longest name of a window whose DAG has a valid id (`validate_key`)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -96,7 +96,7 @@ class Window:
             "The directory of the result. `{window}`, `{date}` and `{time}` stand for the name of the window and the "
             "time at which it opened; `{date:%Y%m%d}` sets a format."
         )
-        form[OUTSIDE_HOURS] = flag(
+        form[OUTSIDE_HOURS] = flag_field(
             title="Outside its hours",
             description_md=f"Run now, although the window is open only from `{self.schedule}` until "
             f"{self.closes:%H:%M} ({self.timezone}).",
@@ -129,8 +129,8 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
     known_fields = (*_WINDOW_FIELDS, *form)
-    savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
-    required_fields = ("flink", "job", *savepoints) if "job" in entry else ("source",)
+    directory_fields = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
+    required_fields = ("flink", "job", *directory_fields) if "job" in entry else ("source",)
     errors: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required_fields, "target"):
         if field not in entry:
@@ -203,7 +203,7 @@ def _time_fault(value: Any) -> Fault:
 def _lead_time_of(value: Any) -> timedelta | None:
     """Parse a duration such as `3h` or `90m`; return None for any other value."""
     match = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
-    return None if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})
+    return None if match is None else timedelta(**{_UNIT_BY_LETTER[match[2]]: int(match[1])})
 
 
 def _lead_time_fault(value: Any) -> Fault:

@@ -80,14 +80,14 @@ def close_window(asset: Asset) -> Any:
 
         plan = published_plan(output_of_any(ti, PLAN_TASK, FOLLOW_TASK))
         window_output: Summary = required_output(OPEN_TASK, ti.xcom_pull(task_ids=OPEN_TASK))
-        record = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
-        state = window_state(asset_state_store, ti.dag_id)
+        rescaled = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
+        state_store = window_state(asset_state_store, ti.dag_id)
         # An older run may run again because somebody has cleared it.
-        if "written" in record and _is_newer(record, state.get(_LAST_RESCALED_KEY)):
-            state.set(_LAST_RESCALED_KEY, record)
+        if "written" in rescaled and _is_newer(rescaled, state_store.get(_LAST_RESCALED_KEY)):
+            state_store.set(_LAST_RESCALED_KEY, rescaled)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(ALREADY_ANNOUNCED)
-        return record
+        return rescaled
 
     title = "Remember what was rescaled"
     # Of the two tasks that can hand a job over, one skips itself.
@@ -121,15 +121,17 @@ def opened_window(
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if is_manual and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
-    closes_at, reason = hours.closing_time(opening), None
+    closes_at, closed_text = hours.closing_time(opening), None
     opens_text, closes_text = _format_instant(opening), _format_instant(closes_at)
     if closes_at.timestamp() <= opening.timestamp():
-        reason = f"the clock skips the hours of the window on this day, from {opens_text} until {closes_text}"
+        closed_text = f"the clock skips the hours of the window on this day, from {opens_text} until {closes_text}"
     elif now > closes_at:
         now_text = _format_instant(now.astimezone(hours.zone))
-        reason = f"too late: the window opened at {opens_text} and closed at {closes_text}, and it is {now_text} now"
-    if reason is not None and not ("job" in params and stopped_job(name_of_run(dag_run))):
-        skip_task(f"{reason}{hint}")
+        closed_text = (
+            f"too late: the window opened at {opens_text} and closed at {closes_text}, and it is {now_text} now"
+        )
+    if closed_text is not None and not ("job" in params and stopped_job(name_of_run(dag_run))):
+        skip_task(f"{closed_text}{hint}")
     log.info("the window is open until %s", _format_instant(closes_at))
     output = {
         "target": target_of(params["target"], name, run_start if is_manual else opening),
