@@ -74,7 +74,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
     monkeypatch.setattr(ApprovalOperator, "execute", Mock(side_effect=QuestionAsked))
     nobody = {"chosen_options": [PlanApproval.REJECT], "responded_by_user": None, "responded_at": datetime.now(UTC)}
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: nobody)
-    return PlanApproval(task_id="approve", plan="plan", closes_at=None)
+    return PlanApproval(task_id="approve", plan_task_id="plan", closes_at=None)
 
 
 def context_of_run(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", alive: Sequence[str] = ()) -> Any:

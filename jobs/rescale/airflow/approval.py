@@ -45,7 +45,7 @@ _MIN_TIMEOUT = timedelta(seconds=1)
 
 
 class PlanApproval(ApprovalOperator):
-    """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
+    """Operator that shows the plan of the task `plan_task_id` and waits for an answer, unless none is needed.
 
     `values` are values of the form fields; None stands for the values that the run was started with. `closes_at` is the
     XCom field with the closing time of the window, in ISO format: from that time on the plan counts as rejected, even
@@ -60,7 +60,7 @@ class PlanApproval(ApprovalOperator):
     def __init__(
         self,
         *,
-        plan: str,
+        plan_task_id: str,
         closes_at: XComField | None = None,
         values: Mapping[str, Any] | None = None,
         **arguments: Any,
@@ -72,7 +72,7 @@ class PlanApproval(ApprovalOperator):
             **RETRIES,
             **arguments,
         )
-        self.plan = plan
+        self.plan_task_id = plan_task_id
         self.values = values
         self.closes_at = closes_at
         self.waiting_notifiers = [notifier.create() for notifier in settings().notify.waiting]
@@ -88,7 +88,7 @@ class PlanApproval(ApprovalOperator):
 
         with task_errors():
             params, ti = self._form_values(context), context["ti"]
-            plan_output = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
+            plan_output = required_output(self.plan_task_id, ti.xcom_pull(task_ids=self.plan_task_id))
             timeout = self._timeout(params["approval_minutes"], ti)
             with form_access(params):
                 plan = load_plan(plan_output["plan"])
@@ -146,7 +146,7 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import Places
 
-        params, target = self._form_values(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
+        params, target = self._form_values(context), context["ti"].xcom_pull(task_ids=self.plan_task_id)["target"]
         with task_errors(), form_access(params):
             plan = load_plan(Places(target, digest).plan)
             accept_unconditional = params["accept_unconditional_publish"]
@@ -164,7 +164,7 @@ class PlanApproval(ApprovalOperator):
         with task_errors():
             raise RequestError(
                 "the plan is rejected",
-                path=context["ti"].xcom_pull(task_ids=self.plan)["target"],
+                path=context["ti"].xcom_pull(task_ids=self.plan_task_id)["target"],
                 found=answer_given,
                 advice="the log of the task 'rejected' says what happened to the staged files",
             )
@@ -186,14 +186,14 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import places_of
 
-        plan_output = context["ti"].xcom_pull(task_ids=self.plan)
+        plan_output = context["ti"].xcom_pull(task_ids=self.plan_task_id)
         reminder_lead = _reminder_lead()
         sends_reminder = sends_reminder and timeout > reminder_lead
         self.response_timeout = max(timeout - reminder_lead if sends_reminder else timeout, _MIN_TIMEOUT)
         self.subject = f"{plan_output['source']} → {plan_output['target']}: {plan_output['asked']}"
         with task_errors(), form_access(self._form_values(context)):
             self.assigned_users = allowed_users(triggered_by(context))
-            report_address = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
+            report_address = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan_task_id)
             self.body = _question_text(places_of(load_plan(plan_output["plan"])), report_address, deadline)
         # Airflow calls these notifiers after it has shown the question.
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]

@@ -65,7 +65,7 @@ def rescale_graph(
         task_id=ASK_TASK,
         task_display_name="Approve the plan",
         doc_md="Waits until somebody approves the plan. Skipped if nobody has to; fails if the plan is rejected.",
-        plan=plan_task.operator.task_id,
+        plan_task_id=plan_task.operator.task_id,
         closes_at=closes_at,
         values=values_after_planning,
     )

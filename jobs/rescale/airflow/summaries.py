@@ -190,8 +190,8 @@ def _json_bytes(document: object) -> int:
 
 
 def _shorten_list(sentences: Sequence[str]) -> list[str]:
-    rest_note = [f"and {len(sentences) - _MOST_LINES} more"] if len(sentences) > _MOST_LINES else []
-    return [*map(_shorten, sentences[:_MOST_LINES]), *rest_note]
+    remaining_note = [f"and {len(sentences) - _MOST_LINES} more"] if len(sentences) > _MOST_LINES else []
+    return [*map(_shorten, sentences[:_MOST_LINES]), *remaining_note]
 
 
 def _shorten(text: str) -> str:

@@ -14,12 +14,12 @@ from rescale.text.errors import RequestError
 def read_yaml(path: Path, problem: str) -> Any:
     """Return the contents of a file; None for an empty file. Raises `RequestError` with `problem` for a bad file."""
     try:
-        return yaml.load(read_limited(path), _Loader)
+        return yaml.load(read_limited(path), _UniqueKeyLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: not UTF-8, too large, or February 30
         raise RequestError(problem, path=str(path), found=error) from None
 
 
-class _Loader(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML's safe loader, which raises an error for two fields of the same name instead of taking the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

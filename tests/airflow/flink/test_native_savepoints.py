@@ -15,7 +15,7 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.canonical_savepoint import refuse_timers_on_heap
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
-from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+from rescale.airflow.job.latest_checkpoint import open_latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.start import Start
@@ -51,7 +51,7 @@ def why(cluster: SessionCluster, job_id: str, *maximum: str, name: str = "keep")
     with cluster.open() as flink:
         job = flink.job(job_id)
         assert job is not None
-        return check_native_savepoint(flink, job, request, latest_checkpoint(flink, job, request))
+        return check_native_savepoint(flink, job, request, open_latest_checkpoint(flink, job, request))
 
 
 def look(cluster: SessionCluster, options: dict[str, str]) -> JobToRestart:
@@ -140,7 +140,7 @@ def test_result_in_rocksdb_loses_timers_that_the_job_keeps_on_the_heap(cluster: 
     take_checkpoint(cluster, job_id)
     request = make_request("/a", "/b", ["3"], format=Format.ROCKSDB)
     with cluster.open() as flink, pytest.raises(RequestError, match="the new job would lose its timers"):
-        refuse_timers_on_heap(latest_checkpoint(flink, cluster.job(job_id), request), request)
+        refuse_timers_on_heap(open_latest_checkpoint(flink, cluster.job(job_id), request), request)
     before = msgspec.structs.replace(look(cluster, options), savepoint_format=SavepointFormat.CANONICAL)
     taken = run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(before)), "in rocksdb")
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], format="rocksdb")

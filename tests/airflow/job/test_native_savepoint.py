@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+from rescale.airflow.job.latest_checkpoint import open_latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.flink_rest.running_job import Job, Vertex
@@ -50,7 +50,7 @@ def why(cluster: Flink, *maximum: str, result_format: Format = Format.KEEP) -> s
 
 
 def why_native(cluster: Flink, request: Request) -> str:
-    return check_native_savepoint(cluster, JOB, request, latest_checkpoint(cluster, JOB, request))
+    return check_native_savepoint(cluster, JOB, request, open_latest_checkpoint(cluster, JOB, request))
 
 
 ROCKSDB = "EmbeddedRocksDBStateBackend"

@@ -110,7 +110,7 @@ MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "plan, by the announcement": (PLAN_TASK, lambda: announce.function(None, params=form())),
     "plan, by the question": (
         PLAN_TASK,
-        lambda: executed(PlanApproval(task_id=ASK_TASK, plan=PLAN_TASK, closes_at=None)),
+        lambda: executed(PlanApproval(task_id=ASK_TASK, plan_task_id=PLAN_TASK, closes_at=None)),
     ),
     "savepoint": (
         TAKE_TASK,

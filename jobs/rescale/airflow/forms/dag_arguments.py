@@ -16,16 +16,16 @@ def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run_at_once: bool
 
     With `one_run_at_once`, the settings cannot allow two runs at once, and the form keeps its own defaults.
     """
-    platform = settings()
-    _refuse_unknown_fields(platform)
-    form = _with_required_approval(form if one_run_at_once else with_defaults(form, platform.form))
+    platform_settings = settings()
+    _refuse_unknown_fields(platform_settings)
+    form = _with_required_approval(form if one_run_at_once else with_defaults(form, platform_settings.form))
     arguments: dict[str, Any] = {
         "params": form,
-        "tags": ["rescale", "flink", *tags, *platform.tags],
-        "default_args": _default_args(platform.tasks),
-        "on_failure_callback": [notifier.create() for notifier in platform.notify.failed] or None,
+        "tags": ["rescale", "flink", *tags, *platform_settings.tags],
+        "default_args": _default_args(platform_settings.tasks),
+        "on_failure_callback": [notifier.create() for notifier in platform_settings.notify.failed] or None,
     }
-    most_runs = 1 if one_run_at_once else platform.runs_at_once
+    most_runs = 1 if one_run_at_once else platform_settings.runs_at_once
     return {**arguments, **({"max_active_runs": most_runs} if most_runs is not None else {})}
 
 
@@ -42,14 +42,14 @@ def _with_required_approval(form: Form) -> Form:
     return form
 
 
-def _refuse_unknown_fields(platform: Settings) -> None:
+def _refuse_unknown_fields(platform_settings: Settings) -> None:
     """Raise `RequestError` if the settings have a default for a field that no form has."""
-    if not platform.form:
+    if not platform_settings.form:
         return
     from rescale.airflow.forms.job_form import job_form
 
     fields = {**rescale_form(), **job_form()}
-    if unknown_fields := sorted(platform.form.keys() - fields.keys()):
+    if unknown_fields := sorted(platform_settings.form.keys() - fields.keys()):
         raise RequestError(
             "the settings of the platform set defaults for fields that no form has: form",
             path=str(settings_path()),
@@ -72,7 +72,7 @@ def with_defaults(form: Form, defaults: Mapping[str, Any]) -> Form:
     return form
 
 
-def _default_args(tasks: TaskSettings) -> dict[str, Any]:
-    arguments = {name: getattr(tasks, name) for name in ("owner", "pool", "queue", "priority_weight")}
-    timeout = None if tasks.timeout_minutes is None else timedelta(minutes=tasks.timeout_minutes)
+def _default_args(task_settings: TaskSettings) -> dict[str, Any]:
+    arguments = {name: getattr(task_settings, name) for name in ("owner", "pool", "queue", "priority_weight")}
+    timeout = None if task_settings.timeout_minutes is None else timedelta(minutes=task_settings.timeout_minutes)
     return {name: value for name, value in {**arguments, "execution_timeout": timeout}.items() if value is not None}

@@ -61,7 +61,7 @@ def _look_at_job(place_xcoms: PlaceXComs, params: Any = None, dag: Any = None, t
     from rescale.airflow.job.jar_options import log_jar_options
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
-    from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+    from rescale.airflow.job.latest_checkpoint import open_latest_checkpoint
     from rescale.planning.request.result_files import Files
 
     refuse_unknown_fields(params, dag.params)
@@ -90,7 +90,7 @@ def _look_at_job(place_xcoms: PlaceXComs, params: Any = None, dag: Any = None, t
             refuse_no_claim(flink, job, hand_over, taking, refers_to_source=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
-            checkpoint = latest_checkpoint(flink, job, request)
+            checkpoint = open_latest_checkpoint(flink, job, request)
             asks_for_approval = params["require_approval"] or settings().approval.required.always
 
             def further_check(resolved: ResolvedRequest) -> None:

@@ -32,7 +32,7 @@ class UnreadableCheckpoint(NamedTuple):
     transient_error: StoreError | None = None
 
 
-def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
+def open_latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
     """Open the latest checkpoint of a job. Operators that the request drops need not be complete."""
     reported_uri = flink.latest_checkpoint(job.job_id)
     if reported_uri is None:

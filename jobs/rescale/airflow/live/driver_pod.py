@@ -64,7 +64,7 @@ class DriverPod:
     def __exit__(self, *_: object) -> None:
         delete_pod(self._client, self._pod)
 
-    def result(self, uri: str) -> ResultDocument:
+    def wait_for_result(self, uri: str) -> ResultDocument:
         """Wait for the result document `uri`, and return it.
 
         Raises the error in the document, or `StoreError` if the pod is lost.
@@ -163,7 +163,7 @@ class RoundsPod:
             arguments = [Step.ROUNDS.value, "--orders-at", self._sender.place]
             self._pod = self._stack.enter_context(DriverPod(self._template, self._labels, arguments, self._log_line))
         try:
-            self._pod.result(self._sender.send(plan, proof))
+            self._pod.wait_for_result(self._sender.send(plan, proof))
         except StoreError:
             self.end()
             raise

@@ -91,6 +91,6 @@ def run_in_pod_or_process(step: Step, target: str, arguments: Sequence[str], ti:
     labels = labels_of_run(ti.dag_id, ti.run_id)
     try:
         with DriverPod(template, labels, [step.value, *arguments, "--result", result_uri], log_line) as pod:
-            return pod.result(result_uri)
+            return pod.wait_for_result(result_uri)
     finally:
         open_store(result_uri).delete([result_uri])
