@@ -11,7 +11,7 @@ from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import Cluster, cluster_of_environment
-from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
+from rescale.insight.cluster_estimate import EXECUTORS_START_LIMIT, Need, estimate
 from rescale.insight.stages import number_of_read_tasks, number_of_write_tasks, used_part
 from rescale.insight.workload import workload_of
 from rescale.text.errors import RequestError
@@ -37,9 +37,9 @@ def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster:
 def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:
     workload = workload_of(large_plan(10 * TB, 32000))
     assert estimate(workload, FORTY).limit == "cores"
-    assert estimate(workload_of(large_plan(TB // 1000, 64, subtasks=10, groups=128)), FORTY).limit == STARTS_LIMIT, (
-        "no core makes it quicker"
-    )
+    assert (
+        estimate(workload_of(large_plan(TB // 1000, 64, subtasks=10, groups=128)), FORTY).limit == EXECUTORS_START_LIMIT
+    ), "no core makes it quicker"
     assert estimate(workload, replace(FORTY, cores=64)).limit == "the executors' disks"
     assert estimate(workload, replace(FORTY, bandwidth=100_000_000)).limit == "the executors' network"
     assert estimate(workload_of(large_plan(100 * TB, 32000)), THOUSAND).limit == "S3's rate of requests per prefix"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.insight.durations import PROCESS_SECONDS, WORKERS_SECONDS, durations, restore_seconds
+from rescale.insight.durations import PROCESS_START_SECONDS, WORKERS_START_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
@@ -13,7 +13,7 @@ from rescale.planning.request.request import make_request
 from support.synthetic import database, header_of, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
-PROCESSES, WORKERS = 3 * PROCESS_SECONDS, WORKERS_SECONDS
+PROCESSES, WORKERS = 3 * PROCESS_START_SECONDS, WORKERS_START_SECONDS
 """Seconds for processes and their workers in a run without operator state."""
 HEADER = header_of("sum")
 
@@ -41,7 +41,7 @@ def test_small_plan_is_estimated_without_the_start_of_workers() -> None:
     groups = dict.fromkeys(range(128), 1000)
     stream = keyed_stream(0, groups, Framing.CANONICAL, HEADER, first=0, last=127)
     plan = make_plan(snapshot(operator("small", 1, keyed=(stream,))), make_request("/source", "/target", ["2"]))
-    assert durations(plan, None).run == pytest.approx(3 * PROCESS_SECONDS, abs=0.1)
+    assert durations(plan, None).run == pytest.approx(3 * PROCESS_START_SECONDS, abs=0.1)
 
 
 @pytest.mark.parametrize(("parallelism", "measured"), [(6, 1.63), (2, 3.74), (4, 0.74)])

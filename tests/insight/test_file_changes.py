@@ -11,7 +11,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.insight.durations import CORES, DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS, PROCESS_SECONDS
+from rescale.insight.durations import CORES, PROCESS_START_SECONDS, SECONDS_PER_DIRECTORY, SECONDS_PER_NEW_DIRECTORY
 from rescale.insight.file_changes import FileChanges, file_changes
 from rescale.insight.insight import plan_insight
 from rescale.report.pages.file_changes import file_changes_page
@@ -130,7 +130,7 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
     estimated = FileChanges.estimated(
-        "/a", "/b", 10.0, (operator,), directory_count=1, new_directory_count=1, places_in_s3=0
+        "/a", "/b", 10.0, (operator,), directory_count=1, new_directory_count=1, s3_side_count=0
     )
     assert estimated.pays is pays
     text = render_text(file_changes_page(estimated))
@@ -145,13 +145,13 @@ def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(apar
     def seconds(entries: int, directories: int, new: int) -> float:
         operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
         estimated = FileChanges.estimated(
-            "/a", "/b", 1.0, (*operators,), directory_count=directories, new_directory_count=new, places_in_s3=0
+            "/a", "/b", 1.0, (*operators,), directory_count=directories, new_directory_count=new, s3_side_count=0
         )
         return estimated.round_seconds
 
     assert seconds(250_000, 1, 1) - seconds(0, 1, 1) == pytest.approx(1.0)
-    assert seconds(0, 51, 1) - seconds(0, 1, 1) == pytest.approx(50 * DIRECTORY_SECONDS / CORES)
-    assert seconds(0, 1, 51) - seconds(0, 1, 1) == pytest.approx(50 * NEW_DIRECTORY_SECONDS / CORES)
+    assert seconds(0, 51, 1) - seconds(0, 1, 1) == pytest.approx(50 * SECONDS_PER_DIRECTORY / CORES)
+    assert seconds(0, 1, 51) - seconds(0, 1, 1) == pytest.approx(50 * SECONDS_PER_NEW_DIRECTORY / CORES)
     directories = sum(len(operator.databases) for operator in open_snapshot(apart[1]).operators)
     assert changes.round_seconds >= seconds(0, directories, directories)
 
@@ -162,7 +162,7 @@ def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cos
     changes = compared(*apart)
     operators = sum(operator.read > 0 for operator in changes.operators)
     assert operators
-    assert changes.seconds_of_subtask == pytest.approx(operators * NEW_DIRECTORY_SECONDS / CORES)
+    assert changes.seconds_of_subtask == pytest.approx(operators * SECONDS_PER_NEW_DIRECTORY / CORES)
     text = render_text(file_changes_page(changes))
     assert "Estimate, if the parallelism stays: " in text
     assert f"Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a round." in text
@@ -187,7 +187,7 @@ def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
 
     changes = compared(earlier, later)
     same = estimate(parallelism)
-    starts = 2 * PROCESS_SECONDS  # `run_step` counts a start for each step, a round one for all
+    starts = 2 * PROCESS_START_SECONDS  # `run_step` counts a start for each step, a round one for all
     assert same - starts == pytest.approx(changes.round_seconds, rel=0.2)
     assert estimate(parallelism + 10) - same == pytest.approx(10 * changes.seconds_of_subtask, rel=0.05)
 

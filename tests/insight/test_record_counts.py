@@ -21,7 +21,7 @@ def test_records_of_a_savepoint_are_estimated_from_a_key_group(
     value_size: int, most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The beginning of a key group is enough."""
-    monkeypatch.setattr(record_counts, "_MOST_BYTES", most_bytes)
+    monkeypatch.setattr(record_counts, "_MOST_BYTES_READ", most_bytes)
     write_savepoint(tmp_path / "source", 2_000_000, value_size=value_size)
     snapshot = open_snapshot(str(tmp_path / "source"))
     assert estimated_number_of_records(snapshot.operators[0], snapshot.contents) == pytest.approx(

@@ -15,8 +15,8 @@ CLUSTER_VARIABLE = "RESCALE_CLUSTER"
 
 _ADVICE = f"correct the option of that name, or the variable {CLUSTER_VARIABLE} (for example 'executors=40 cores=8')"
 
-_UNITS = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
-_UNITS |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
+_FACTOR_BY_PREFIX = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
+_FACTOR_BY_PREFIX |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 
@@ -73,16 +73,16 @@ def cluster_of_environment(
     given_values |= {name: value for name, value in overriding_values.items() if value is not None}
     if not given_values:
         return None
-    unknown_names = sorted(given_values.keys() - _PARSERS.keys())
+    unknown_names = sorted(given_values.keys() - _PARSER_BY_NAME.keys())
     if unknown_names:
         raise RequestError(
             "the cluster's description has an unknown name",
-            expected=", ".join(_PARSERS),
+            expected=", ".join(_PARSER_BY_NAME),
             found=", ".join(unknown_names),
             advice=_ADVICE,
         )
     parsed_values: dict[str, Any] = {
-        name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given_values.items()
+        name.replace("-", "_"): _PARSER_BY_NAME[name](name, value) for name, value in given_values.items()
     }
     return Cluster(**parsed_values)
 
@@ -109,17 +109,17 @@ def bytes_of(text: str) -> int | None:
     match = _SIZE.fullmatch(text)
     if match is None or len(match[1]) > _MOST_DIGITS:
         return None
-    return int(float(match[1]) * _UNITS[match[2]]) or None
+    return int(float(match[1]) * _FACTOR_BY_PREFIX[match[2]]) or None
 
 
-def rate_of(text: str, option: str) -> int:
-    """Return the bytes per second of a rate such as 500MB/s. Raises `RequestError` that names the `option`."""
-    rate = bytes_of(text.removesuffix("/s"))
-    if rate is None:
+def rate_of(text: str, option_name: str) -> int:
+    """Return the bytes per second of a rate such as 500MB/s. Raises `RequestError` that names the option."""
+    bytes_per_second = bytes_of(text.removesuffix("/s"))
+    if bytes_per_second is None:
         raise RequestError(
-            "this is not a rate", option=option, expected="bytes per second, such as 500MB/s", found=text
+            "this is not a rate", option=option_name, expected="bytes per second, such as 500MB/s", found=text
         )
-    return rate
+    return bytes_per_second
 
 
 def _invalid_cluster_error(name: str, expected: str, text: str) -> RequestError:
@@ -128,7 +128,7 @@ def _invalid_cluster_error(name: str, expected: str, text: str) -> RequestError:
     )
 
 
-_PARSERS: dict[str, Callable[[str, str], Any]] = {
+_PARSER_BY_NAME: dict[str, Callable[[str, str], Any]] = {
     "executors": _parse_number,
     "cores": _parse_number,
     "bandwidth": _parse_size,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
-from rescale.insight.record_counts import USUAL_RECORD
+from rescale.insight.record_counts import USUAL_RECORD_BYTES
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.work_class import WorkClass
@@ -25,7 +25,7 @@ MB = 1_000_000
 CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
-PROCESS_SECONDS, WORKERS_SECONDS = 0.25, 0.25
+PROCESS_START_SECONDS, WORKERS_START_SECONDS = 0.25, 0.25
 """Seconds until the process of a step starts its work, and until the workers of a step start their work.
 
 A step starts workers if it has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local
@@ -35,39 +35,39 @@ other steps would start.
 
 
 class Rates(NamedTuple):
-    """Rates of one core, in bytes of the source per second: to `move` them, and to `compare` them with the result.
+    """Rates at which one core moves state, and compares it with the result, in bytes of the source.
 
-    Each record takes as much additional time as `record_moved` or `record_compared` bytes.
+    Each record takes as much additional time as `bytes_per_moved_record` or `bytes_per_compared_record` bytes.
     """
 
-    move: int
-    compare: int
-    record_moved: int = 0
-    record_compared: int = 0
+    bytes_moved_per_second: int
+    bytes_compared_per_second: int
+    bytes_per_moved_record: int = 0
+    bytes_per_compared_record: int = 0
 
     def seconds_to_move(self, size: int, record_count: int) -> float:
-        return (size + record_count * self.record_moved) / self.move
+        return (size + record_count * self.bytes_per_moved_record) / self.bytes_moved_per_second
 
     def seconds_to_compare(self, size: int, record_count: int) -> float:
-        return (size + record_count * self.record_compared) / self.compare
+        return (size + record_count * self.bytes_per_compared_record) / self.bytes_compared_per_second
 
 
-WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
+WHOLE_KEY_GROUP_RATES = Rates(900 * MB, 2500 * MB)
 """Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(450 * MB, 1080 * MB, 100, 150)
+RECORD_RATES = Rates(450 * MB, 1080 * MB, 100, 150)
 """Rates of records in key-group streams, at another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(500 * MB, 380 * MB, 100, 160), Rates(370 * MB, 380 * MB, 200, 160)
+ORDERED_ROW_RATES, ROW_RATES = Rates(500 * MB, 380 * MB, 100, 160), Rates(370 * MB, 380 * MB, 200, 160)
 """Rates of rows of databases if the max parallelism stays, and if it changes (`benchmarks/kinds.py`, `real_job.py`)."""
 
-_KEY_SECONDS = 8e-6
+_SECONDS_PER_KEY = 8e-6
 """CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
 
 Each entry is decoded twice, and each key is looked up in the result for the proof (`benchmarks/live.py`).
 """
 
-DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
+SECONDS_PER_DIRECTORY, SECONDS_PER_NEW_DIRECTORY = 0.04, 0.03
 """CPU time to read MANIFESTs and open databases: for each RocksDB directory of the job (in both checkpoints), and for
 each one of the result (in base and result)."""
 
@@ -125,14 +125,14 @@ class Durations:
 
 
 def durations(
-    plan: Plan, flink_restores: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None
+    plan: Plan, flink_restores: Iterable[OperatorRestore] | None, record_count_by_id: Mapping[str, int] | None = None
 ) -> Durations:
     """Return the estimates for a plan.
 
     `flink_restores` says how Flink itself would restore the operators of the source; None if Flink refuses the shape.
-    `records` has the known numbers of records by operator id.
+    `record_count_by_id` has the known numbers of records by operator id.
     """
-    steps = tuple(_step_seconds(plan, records or {}))
+    steps = tuple(_step_seconds(plan, record_count_by_id or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
@@ -142,37 +142,42 @@ def durations(
     )
 
 
-def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSeconds]:
+def _step_seconds(plan: Plan, record_count_by_id: Mapping[str, int]) -> Iterator[StepSeconds]:
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
-    keyed_time = elements_time = compare_time = changes_time = 0.0
+    keyed_seconds = elements_seconds = compare_seconds = changes_seconds = 0.0
     for operator in plan.operators:
         rekeyed_bytes = operator.rekeyed_bytes
         dealt_bytes = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
         copied_bytes = operator.bytes_of(*Slot) - rekeyed_bytes - dealt_bytes
-        rates, number_of_records = rates_of(operator), records.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD)
-        keyed_time += copied_bytes / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed_bytes, number_of_records)
-        elements_time += dealt_bytes / WHOLE_KEY_GROUPS.move
-        if operator.rekeying is not None and operator.is_continued:
-            changes_time += change_seconds(
-                number_of_records, len(operator.rekeying.changes), len(operator.rekeying.bases)
-            )
-        compare_time += (copied_bytes + dealt_bytes) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(
-            rekeyed_bytes, number_of_records
+        rates, record_count = (
+            rates_of(operator),
+            record_count_by_id.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD_BYTES),
         )
+        keyed_seconds += copied_bytes / WHOLE_KEY_GROUP_RATES.bytes_moved_per_second + rates.seconds_to_move(
+            rekeyed_bytes, record_count
+        )
+        elements_seconds += dealt_bytes / WHOLE_KEY_GROUP_RATES.bytes_moved_per_second
+        if operator.rekeying is not None and operator.is_continued:
+            changes_seconds += change_seconds(
+                record_count, len(operator.rekeying.changes), len(operator.rekeying.bases)
+            )
+        compare_seconds += (
+            copied_bytes + dealt_bytes
+        ) / WHOLE_KEY_GROUP_RATES.bytes_compared_per_second + rates.seconds_to_compare(rekeyed_bytes, record_count)
     dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-    places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer_time_per_byte = places_in_s3 / S3_CONNECTION_RATE
+    s3_side_count = sum([is_s3(plan.source), is_s3(plan.target)])
+    transfer_seconds_per_byte = s3_side_count / S3_CONNECTION_RATE
     has_workers = False
-    for step, work_time, size, bytes_in_python in (
-        ("reshuffle", keyed_time + changes_time / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
-        ("redistribute", elements_time, dealt_bytes, 0),
-        ("validate", compare_time + changes_time / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
+    for step, work_seconds, size, bytes_in_python in (
+        ("reshuffle", keyed_seconds + changes_seconds / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
+        ("redistribute", elements_seconds, dealt_bytes, 0),
+        ("validate", compare_seconds + changes_seconds / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
     ):
-        starts_workers = not has_workers and (size if places_in_s3 else bytes_in_python) > LITTLE_BYTES
+        starts_workers = not has_workers and (size if s3_side_count else bytes_in_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
-        start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
-        yield StepSeconds(step, start + (work_time + transfer_time_per_byte * size) / CORES)
+        start_seconds = PROCESS_START_SECONDS + (WORKERS_START_SECONDS if starts_workers else 0)
+        yield StepSeconds(step, start_seconds + (work_seconds + transfer_seconds_per_byte * size) / CORES)
 
 
 def change_seconds(key_count: int, directory_count: int, new_directory_count: int) -> float:
@@ -181,14 +186,18 @@ def change_seconds(key_count: int, directory_count: int, new_directory_count: in
     `key_count` counts the keys in the files that the round reads, `directory_count` the source's RocksDB directories
     with such files, and `new_directory_count` the directories of the base, and so of the result.
     """
-    return key_count * _KEY_SECONDS + directory_count * DIRECTORY_SECONDS + new_directory_count * NEW_DIRECTORY_SECONDS
+    return (
+        key_count * _SECONDS_PER_KEY
+        + directory_count * SECONDS_PER_DIRECTORY
+        + new_directory_count * SECONDS_PER_NEW_DIRECTORY
+    )
 
 
 def rates_of(operator: OperatorPlan) -> Rates:
     """Return the rates of an operator's state whose records are read one by one."""
     if operator.rekeying is None or not (operator.rekeying.databases or operator.rekeying.changes):
-        return RECORDS
-    return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
+        return RECORD_RATES
+    return ORDERED_ROW_RATES if operator.work is WorkClass.RELOCATE else ROW_RATES
 
 
 def restore_seconds(restores: Iterable[OperatorRestore], *, is_on_s3: bool) -> float:
@@ -196,12 +205,12 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, is_on_s3: bool) -> f
 
     Subtasks of several operators share a slot if they have the same number.
     """
-    seconds: dict[int, float] = {}
+    seconds_by_subtask: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
             seconds_needed = subtask.read / _bytes_read_per_second(is_on_s3) + subtask.by_record / RECORD_PUT_RATE
-            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + seconds_needed
-    return max(seconds.values(), default=0.0)
+            seconds_by_subtask[subtask.subtask] = seconds_by_subtask.get(subtask.subtask, 0.0) + seconds_needed
+    return max(seconds_by_subtask.values(), default=0.0)
 
 
 def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
@@ -221,12 +230,12 @@ def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> flo
 
     `inserts_records` tells for each operator of the plan whether Flink inserts its records one by one.
     """
-    seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
+    seconds_of_subtasks = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, is_inserted in zip(plan.operators, inserts_records, strict=True):
         seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / RECORD_PUT_RATE if is_inserted else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
-            seconds[subtask] += size * seconds_per_byte
-    return max(seconds, default=0.0)
+            seconds_of_subtasks[subtask] += size * seconds_per_byte
+    return max(seconds_of_subtasks, default=0.0)
 
 
 def _bytes_read_per_second(is_on_s3: bool) -> int:

@@ -14,12 +14,12 @@ import msgspec
 
 from rescale.insight.durations import (
     CORES,
-    NEW_DIRECTORY_SECONDS,
-    PROCESS_SECONDS,
-    RECORDS,
-    ROWS,
+    PROCESS_START_SECONDS,
+    RECORD_RATES,
+    ROW_RATES,
     S3_CONNECTION_RATE,
-    WORKERS_SECONDS,
+    SECONDS_PER_NEW_DIRECTORY,
+    WORKERS_START_SECONDS,
     Rates,
     change_seconds,
 )
@@ -95,24 +95,24 @@ class FileChanges(msgspec.Struct, frozen=True):
         *,
         directory_count: int,
         new_directory_count: int,
-        places_in_s3: int,
+        s3_side_count: int,
     ) -> FileChanges:
         """Return the changes of the operators with the estimates of a round and of a full run.
 
-        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directory_count` counts the RocksDB
+        `s3_side_count` (0, 1 or 2) says how many of source and target are in S3. `directory_count` counts the RocksDB
         directories of which a round reads files, and `new_directory_count` the base's directories to which rows of
         these files belong. Every row counts as a changed key.
         """
         size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
-        def estimate(row_bytes: int, change_core_seconds: float = 0) -> float:
-            core_seconds = _core_seconds(row_bytes, ROWS, places_in_s3) + _core_seconds(
-                bytes_whole, RECORDS, places_in_s3
+        def estimated_seconds(row_bytes: int, change_core_seconds: float = 0) -> float:
+            core_seconds = _core_seconds(row_bytes, ROW_RATES, s3_side_count) + _core_seconds(
+                bytes_whole, RECORD_RATES, s3_side_count
             )
-            return PROCESS_SECONDS + (core_seconds + change_core_seconds) / CORES
+            return PROCESS_START_SECONDS + (core_seconds + change_core_seconds) / CORES
 
-        full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
-        last_round_seconds = estimate(
+        full_run_seconds = estimated_seconds(size) + (WORKERS_START_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
+        last_round_seconds = estimated_seconds(
             bytes_read, change_seconds(_total(operators, "entries"), directory_count, new_directory_count)
         )
         return cls(
@@ -131,7 +131,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     @property
     def seconds_of_subtask(self) -> float:
         """Estimated seconds that one more subtask of every operator with changes adds to a round."""
-        return sum(operator.read > 0 for operator in self.operators) * NEW_DIRECTORY_SECONDS / CORES
+        return sum(operator.read > 0 for operator in self.operators) * SECONDS_PER_NEW_DIRECTORY / CORES
 
 
 def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
@@ -169,7 +169,7 @@ def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
         if earlier.metadata_time is None or later.metadata_time is None
         else (later.metadata_time - earlier.metadata_time).total_seconds()
     )
-    places_in_s3 = sum(is_s3(snapshot.directory) for snapshot in (earlier, later))
+    s3_side_count = sum(is_s3(snapshot.directory) for snapshot in (earlier, later))
     return FileChanges.estimated(
         earlier.directory,
         later.directory,
@@ -177,23 +177,24 @@ def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
         operators,
         directory_count=directory_count,
         new_directory_count=new_directory_count,
-        places_in_s3=places_in_s3,
+        s3_side_count=s3_side_count,
     )
 
 
 def _refuse_other_operators(earlier: Snapshot, later: Snapshot) -> None:
     """Raise `RequestError` if both have different operators: then no result of `earlier` is a base for `later`."""
-    labels_a, labels_b = (
+    label_by_id_a, label_by_id_b = (
         {operator.operator_id: operator.label for operator in side.operators} for side in (earlier, later)
     )
-    differing_id = next(iter(labels_a.keys() ^ labels_b.keys()), None)
+    differing_id = next(iter(label_by_id_a.keys() ^ label_by_id_b.keys()), None)
     if differing_id is not None:
         raise RequestError(
             "A and B belong to different jobs, or to different versions of the job's graph",
             path=later.directory,
-            operator=labels_a.get(differing_id) or labels_b[differing_id],
-            expected=f"the {len(labels_a)} operators of {earlier.directory}",
-            found=f"{len(labels_b)} operators" + (", this one not among them" if differing_id in labels_a else ""),
+            operator=label_by_id_a.get(differing_id) or label_by_id_b[differing_id],
+            expected=f"the {len(label_by_id_a)} operators of {earlier.directory}",
+            found=f"{len(label_by_id_b)} operators"
+            + (", this one not among them" if differing_id in label_by_id_a else ""),
             advice=_SAME_START_ADVICE,
         )
 
@@ -294,6 +295,10 @@ def _bytes(tables: Iterable[LiveTable]) -> int:
     return sum(table.extent.length for table in tables)
 
 
-def _core_seconds(size: int, rates: Rates, places_in_s3: int) -> float:
+def _core_seconds(size: int, rates: Rates, s3_side_count: int) -> float:
     """Return the seconds in which one core moves and compares `size` bytes."""
-    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION_RATE
+    return (
+        size / rates.bytes_moved_per_second
+        + size / rates.bytes_compared_per_second
+        + size * s3_side_count / S3_CONNECTION_RATE
+    )

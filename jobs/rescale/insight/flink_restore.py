@@ -74,56 +74,62 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     materialised_parts = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in materialised_parts if isinstance(part, Database))]
     materialised_streams = [part for part in materialised_parts if isinstance(part, KeyedStream)]
-    databases = _handles_of_subtasks(all_databases, operator, parallelism)
-    streams = _handles_of_subtasks((*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism)
-    changelogs_by_subtask = _handles_of_subtasks(operator.changelogs, operator, parallelism)
+    databases_by_subtask = _handles_by_new_subtask(all_databases, operator, parallelism)
+    streams_by_subtask = _handles_by_new_subtask(
+        (*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism
+    )
+    changelogs_by_subtask = _handles_by_new_subtask(operator.changelogs, operator, parallelism)
     operator_without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
-    ends = list(accumulate(key_group_sizes(operator_without_logs).sizes, initial=0)) if all_databases else []
+    cumulative_bytes = (
+        list(accumulate(key_group_sizes(operator_without_logs).sizes, initial=0)) if all_databases else []
+    )
     subtasks_with_foreign_rows = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
         own_groups = key_group_range(operator.max_parallelism, parallelism, subtask)
-        restore = _from_streams(subtask, own_groups, streams[subtask])
-        if databases[subtask]:
-            restore = _with_databases(restore, own_groups, databases[subtask], ends, subtasks_with_foreign_rows)
+        restore = _from_streams(subtask, own_groups, streams_by_subtask[subtask])
+        if databases_by_subtask[subtask]:
+            restore = _with_databases(
+                restore, own_groups, databases_by_subtask[subtask], cumulative_bytes, subtasks_with_foreign_rows
+            )
         subtasks.append(_with_logs(restore, own_groups, changelogs_by_subtask[subtask]))
-    state = sum(handle.size for handle in (*operator.managed_keyed, *operator.raw_keyed))
+    state_bytes = sum(handle.size for handle in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(
-        operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)
+        operator.operator_id, operator.label, operator.parallelism, parallelism, state_bytes, tuple(subtasks)
     )
 
 
-def _handles_of_subtasks(old_handles: Iterable[Handle], operator: Operator, parallelism: int) -> list[list[Handle]]:
+def _handles_by_new_subtask(old_handles: Iterable[Handle], operator: Operator, parallelism: int) -> list[list[Handle]]:
     """Return the handles that each new subtask gets, in the order of the old subtasks."""
-    handles: list[list[Handle]] = [[] for _ in range(parallelism)]
+    handles_by_subtask: list[list[Handle]] = [[] for _ in range(parallelism)]
     for handle in old_handles:
         if parallelism == operator.parallelism:
-            handles[handle.subtask].append(handle)
+            handles_by_subtask[handle.subtask].append(handle)
             continue
         covered_groups = handle.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
-        first, last = (
+        first_subtask, last_subtask = (
             subtask_of_key_group(operator.max_parallelism, parallelism, group)
             for group in (covered_groups.first, covered_groups.last)
         )
-        for subtask in range(first, last + 1):
-            handles[subtask].append(handle)
-    return handles
+        for subtask in range(first_subtask, last_subtask + 1):
+            handles_by_subtask[subtask].append(handle)
+    return handles_by_subtask
 
 
 def _from_streams(subtask: int, own_groups: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
     """Return the restore of a subtask from key-group streams: it reads all their headers and its `own_groups`."""
-    groups = 0
+    group_bytes = 0
     for stream in streams:
         common_groups, first = stream.key_groups.intersection(own_groups), stream.first_key_group
         if len(common_groups):
             extents = stream.groups[common_groups.first - first : common_groups.last + 1 - first]
-            groups += sum(extent.length for extent in extents if extent is not None)
+            group_bytes += sum(extent.length for extent in extents if extent is not None)
     return SubtaskRestore(
         subtask,
         (own_groups.first, own_groups.last),
         tuple(sorted({stream.subtask for stream in streams})),
-        read=groups + sum(len(stream.header) for stream in streams),
-        by_record=groups,
+        read=group_bytes + sum(len(stream.header) for stream in streams),
+        by_record=group_bytes,
     )
 
 
@@ -131,27 +137,30 @@ def _with_databases(
     restore: SubtaskRestore,
     own_groups: KeyGroupRange,
     databases: Sequence[Database],
-    ends: Sequence[int],
-    with_foreign_rows: Collection[int],
+    cumulative_bytes: Sequence[int],
+    subtasks_with_foreign_rows: Collection[int],
 ) -> SubtaskRestore:
     """Return the restore of a subtask: `restore`, from key-group streams, plus that from its databases.
 
-    `own_groups` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `with_foreign_rows`
-    are the old subtasks whose databases hold rows outside their key groups.
+    `own_groups` are the key groups of the subtask. `cumulative_bytes` has the bytes before each key group, and those of
+    all. `subtasks_with_foreign_rows` are the old subtasks whose databases hold rows outside their key groups.
     """
     base = best_base([database.key_groups for database in databases], own_groups)
     other_databases = [database for i, database in enumerate(databases) if i != base]
-    common_groups = [database.key_groups.intersection(own_groups) for database in other_databases]
+    common_ranges = [database.key_groups.intersection(own_groups) for database in other_databases]
     return replace(
         restore,
         handles=tuple(database.subtask for database in databases),
         read=restore.read + sum(database.size for database in databases),
-        by_record=restore.by_record + sum(ends[part.last + 1] - ends[part.first] for part in common_groups),
+        by_record=restore.by_record
+        + sum(cumulative_bytes[groups.last + 1] - cumulative_bytes[groups.first] for groups in common_ranges),
         base=databases[base].subtask,
         hidden=tuple(_ranges_outside(databases[base].key_groups, own_groups)),
         copied=tuple(database.subtask for database in other_databases),
         foreign=tuple(
-            database.subtask for database in databases if other_databases and database.subtask in with_foreign_rows
+            database.subtask
+            for database in databases
+            if other_databases and database.subtask in subtasks_with_foreign_rows
         ),
     )
 
@@ -161,14 +170,14 @@ def _with_logs(restore: SubtaskRestore, own_groups: KeyGroupRange, logs: Sequenc
 
     Changes are assumed to be spread evenly over the key groups of their handle.
     """
-    shares = (
+    log_bytes = (
         log.log_size * len(log.key_groups.intersection(own_groups)) // max(len(log.key_groups), 1) for log in logs
     )
     return replace(
         restore,
         handles=tuple(sorted({*restore.handles, *(log.subtask for log in logs)})),
         read=restore.read + sum(log.log_size for log in logs),
-        by_record=restore.by_record + sum(shares),
+        by_record=restore.by_record + sum(log_bytes),
     )
 
 
@@ -187,13 +196,13 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 
     Range tombstones count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
     """
-    prefix, own_groups = prefix_size(max_parallelism), database.key_groups
-    ends = (
-        int.from_bytes(key[:prefix], "big")
+    prefix_length, own_groups = prefix_size(max_parallelism), database.key_groups
+    extreme_groups = (
+        int.from_bytes(key[:prefix_length], "big")
         for table in database.tables
         for key in (table.file.smallest_user_key, table.file.largest_user_key)
     )
-    return not all(key_group in own_groups for key_group in ends)
+    return not all(key_group in own_groups for key_group in extreme_groups)
 
 
 def _ranges_outside(database_range: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:

@@ -78,7 +78,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     has_enough_keys = parallelism > 1 and len(picked_keys) >= _LEAST_SUBTASK_SHARE * parallelism
     if header is None or not has_enough_keys or len({single.key for single in picked_keys}) < len(picked_keys):
         return None
-    key_type = _KEY_TYPES.get(type_name(header.key_serializer))
+    key_type = _KEY_TYPE_BY_SERIALIZER.get(type_name(header.key_serializer))
     key_texts = [
         format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked_keys
     ]
@@ -112,7 +112,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     )
 
 
-_KEY_TYPES = {"Int": "int", "Long": "long", "String": "string"}
+_KEY_TYPE_BY_SERIALIZER = {"Int": "int", "Long": "long", "String": "string"}
 
 
 def _new_key_groups(
@@ -130,11 +130,11 @@ def _new_key_groups(
         return [None] * len(keys)
     key_ends = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
     key_starts = np.concatenate([np.zeros(1, np.int64), key_ends[:-1]])
-    codes = walk_keys(
+    hash_codes = walk_keys(
         key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), key_starts, key_ends
     ).codes
-    assert codes is not None  # a known hash has a program that computes the codes
-    return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
+    assert hash_codes is not None  # a known hash has a program that computes the codes
+    return [key_group_of_hash(int(hash_code), shape.max_parallelism) for hash_code in hash_codes]
 
 
 def _smallest_keys(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:

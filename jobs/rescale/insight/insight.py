@@ -84,12 +84,12 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
     """
     snapshot = with_measured_databases(snapshot)
     is_read = not any(operator.read_error for operator in snapshot.operators)
-    shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
+    shape_by_id = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled_restores(snapshot)) if is_read and not snapshot.missing_files else (),
         () if snapshot.missing_files else tuple(_advice(o, o.parallelism) for o in _keyed_operators(snapshot)),
-        tuple(_unions(snapshot, shapes)),
-        tuple(_all_hand_picked_keys(snapshot, shapes)),
+        tuple(_unions(snapshot, shape_by_id)),
+        tuple(_all_hand_picked_keys(snapshot, shape_by_id)),
         tuple(_key_groups(operator) for operator in _keyed_operators(snapshot)),
     )
 
@@ -97,33 +97,33 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Return the insight into a plan that was made from `snapshot`."""
     snapshot = with_measured_databases(snapshot)
-    planned_operators = {operator.operator_id: operator for operator in plan.operators}
-    shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
-    parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
-    requested_restore = _requested_restore(plan, snapshot, parallelisms)
-    records_by_id = {
-        operator.operator_id: _estimated_records(operator, planned_operators[operator.operator_id], snapshot)
+    planned_by_id = {operator.operator_id: operator for operator in plan.operators}
+    shape_by_id = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
+    parallelism_by_id = {operator_id: shape.parallelism for operator_id, shape in shape_by_id.items()}
+    requested_restore = _requested_restore(plan, snapshot, parallelism_by_id)
+    record_count_by_id = {
+        operator.operator_id: _estimated_record_count(operator, planned_by_id[operator.operator_id], snapshot)
         for operator in snapshot.operators
-        if planned_operators[operator.operator_id].rekeyed_bytes
+        if planned_by_id[operator.operator_id].rekeyed_bytes
     }
-    keyed_operators = [(operator, planned_operators[operator.operator_id]) for operator in _keyed_operators(snapshot)]
+    keyed_operators = [(operator, planned_by_id[operator.operator_id]) for operator in _keyed_operators(snapshot)]
     return Insight(
-        (requested_restore, *(() if requested_restore.refused else _scaled_restores(snapshot, parallelisms))),
+        (requested_restore, *(() if requested_restore.refused else _scaled_restores(snapshot, parallelism_by_id))),
         tuple(_advice(operator, planned.new_parallelism, _new_sizes(planned)) for operator, planned in keyed_operators),
-        tuple(_unions(snapshot, shapes)),
-        tuple(_all_hand_picked_keys(snapshot, shapes)),
+        tuple(_unions(snapshot, shape_by_id)),
+        tuple(_all_hand_picked_keys(snapshot, shape_by_id)),
         tuple(_key_groups(operator, planned) for operator, planned in keyed_operators),
-        durations(plan, None if requested_restore.refused else requested_restore.operators, records_by_id),
+        durations(plan, None if requested_restore.refused else requested_restore.operators, record_count_by_id),
     )
 
 
-def _estimated_records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
+def _estimated_record_count(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
     """Return an estimate of the number of records to move; for a continued operator, only changed files count."""
-    records = estimated_number_of_records(operator, snapshot.contents)
+    record_count = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:
-        return records
+        return record_count
     changed_bytes = sum(change.size for change in planned.rekeying.changes)
-    return records * changed_bytes // max(1, sum(database.size for database in operator.databases))
+    return record_count * changed_bytes // max(1, sum(database.size for database in operator.databases))
 
 
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
@@ -177,32 +177,32 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
     )
 
 
-def _unions(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[UnionList]:
+def _unions(snapshot: Snapshot, shape_by_id: Mapping[str, Shape]) -> Iterator[UnionList]:
     for operator in snapshot.operators:
-        yield from union_lists(snapshot, operator, shapes[operator.operator_id].parallelism)
+        yield from union_lists(snapshot, operator, shape_by_id[operator.operator_id].parallelism)
 
 
-def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
+def _all_hand_picked_keys(snapshot: Snapshot, shape_by_id: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
     for operator in snapshot.operators:
-        if (keys := hand_picked_keys(snapshot, operator, shapes[operator.operator_id])) is not None:
+        if (keys := hand_picked_keys(snapshot, operator, shape_by_id[operator.operator_id])) is not None:
             yield keys
 
 
 def _scaled_restores(
-    snapshot: Snapshot, requested_parallelisms: Mapping[str, int] | None = None
+    snapshot: Snapshot, requested_parallelism_by_id: Mapping[str, int] | None = None
 ) -> Iterator[JobRestore]:
     """Yield the restores at each parallelism in `SCALES`, except the old and the requested one, each once."""
     keyed_operators = list(_keyed_operators(snapshot))
     covered_parallelisms = [[o.parallelism for o in keyed_operators]]
-    if requested_parallelisms:
-        covered_parallelisms.append([requested_parallelisms[o.operator_id] for o in keyed_operators])
+    if requested_parallelism_by_id:
+        covered_parallelisms.append([requested_parallelism_by_id[o.operator_id] for o in keyed_operators])
     for scale in SCALES:
-        if (shape := [scale.of(o) for o in keyed_operators]) not in covered_parallelisms:
-            covered_parallelisms.append(shape)
+        if (parallelisms := [scale.of(o) for o in keyed_operators]) not in covered_parallelisms:
+            covered_parallelisms.append(parallelisms)
             yield _job_restore(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
-def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
+def _requested_restore(plan: Plan, snapshot: Snapshot, parallelism_by_id: Mapping[str, int]) -> JobRestore:
     changed_operators = [
         operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism
     ]
@@ -213,9 +213,9 @@ def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str
             f"{old_maxima_text}, and a job that sets none keeps the snapshot's"
         )
         return JobRestore("as asked", (), 0.0, refusal)
-    return _job_restore("as asked", snapshot, parallelisms)
+    return _job_restore("as asked", snapshot, parallelism_by_id)
 
 
-def _job_restore(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
-    restores = tuple(flink_restore(o, parallelisms[o.operator_id]) for o in _keyed_operators(snapshot))
+def _job_restore(shape: str, snapshot: Snapshot, parallelism_by_id: Mapping[str, int]) -> JobRestore:
+    restores = tuple(flink_restore(o, parallelism_by_id[o.operator_id]) for o in _keyed_operators(snapshot))
     return JobRestore(shape, restores, restore_seconds(restores, is_on_s3=is_s3(snapshot.directory)))

@@ -20,16 +20,16 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError
 
-USUAL_RECORD = 200
+USUAL_RECORD_BYTES = 200
 """Assumed bytes of a record where they are unknown: in heap state, changelogs, and files that cannot be read."""
 
-_MOST_TABLES = 32
+_MOST_TABLES_READ = 32
 """Largest number of SST files whose properties are read. If there are more states, one file of each state is read."""
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MOST_BYTES_READ = 8 * 1024 * 1024
 """Largest number of bytes that are read of a canonical key group."""
 
-_MOST_RECORDS = 50_000
+_MOST_RECORDS_COUNTED = 50_000
 """Largest number of records of a key group that are counted."""
 
 
@@ -41,14 +41,14 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     sampled_holders: list[KeyedStateHolder] = [*canonical_streams, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
-        counted_records = _estimated_row_count(tables, files) + _estimated_record_count(canonical_streams, files)
+        sampled_count = _estimated_row_count(tables, files) + _estimated_record_count(canonical_streams, files)
     except RescaleError:  # if a run needs the records, it raises this error
-        counted_records = _assumed_records(sampled_holders)
-    return counted_records + _assumed_records(unread_holders)
+        sampled_count = _assumed_record_count(sampled_holders)
+    return sampled_count + _assumed_record_count(unread_holders)
 
 
-def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:
-    return sum(holder.size for holder in holders) // USUAL_RECORD
+def _assumed_record_count(holders: Iterable[KeyedStateHolder]) -> int:
+    return sum(holder.size for holder in holders) // USUAL_RECORD_BYTES
 
 
 def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
@@ -60,7 +60,7 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
         return 0
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, needed for databases
 
-    tables_per_state = max(1, _MOST_TABLES // len(tables_by_state))
+    tables_per_state = max(1, _MOST_TABLES_READ // len(tables_by_state))
     row_count = 0
     for tables_of_state in tables_by_state.values():
         largest_tables = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[
@@ -79,7 +79,7 @@ def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles
         return 0
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
-    stored_bytes = files.beginning(extent, _MOST_BYTES)
+    stored_bytes = files.beginning(extent, _MOST_BYTES_READ)
     record_count, counted_share = _count_records(
         FramedDecompressor().feed(stored_bytes) if is_compressed(stream.header) else stored_bytes
     )
@@ -88,13 +88,13 @@ def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles
 
 def _count_records(group: bytes | memoryview) -> tuple[int, float]:
     """Return the number of records at the beginning of a key group, and the share of its bytes that they take."""
-    at, record_count = ID_SIZE, 0
-    while record_count < _MOST_RECORDS:
-        key_at = at + LENGTH_SIZE
-        value_at = key_at + int.from_bytes(group[at:key_at], "big") + LENGTH_SIZE
+    length_at, record_count = ID_SIZE, 0
+    while record_count < _MOST_RECORDS_COUNTED:
+        key_at = length_at + LENGTH_SIZE
+        value_at = key_at + int.from_bytes(group[length_at:key_at], "big") + LENGTH_SIZE
         end = value_at + int.from_bytes(group[value_at - LENGTH_SIZE : value_at], "big")
         if value_at > len(group) or end > len(group):
             break
-        at = end + (ID_SIZE if group[key_at] & FLAG else 0)
+        length_at = end + (ID_SIZE if group[key_at] & FLAG else 0)
         record_count += 1
-    return record_count, at / max(1, len(group))
+    return record_count, length_at / max(1, len(group))

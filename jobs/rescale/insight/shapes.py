@@ -94,7 +94,7 @@ def shape_advice(
     `key_count` is the estimated number of keys, None if unknown.
     """
     sizes = key_groups.sizes
-    max_parallelism, ends = len(sizes), list(accumulate(sizes, initial=0))
+    max_parallelism, cumulative_bytes = len(sizes), list(accumulate(sizes, initial=0))
     divisors = [number for number in range(1, max_parallelism + 1) if max_parallelism % number == 0]
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
@@ -116,29 +116,31 @@ def shape_advice(
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
         recommended_max_parallelism=good_maximum if good_maximum != max_parallelism else None,
-        candidates=tuple(_candidate(ends, number) for number in sorted(compared_parallelisms)),
+        candidates=tuple(_candidate(cumulative_bytes, number) for number in sorted(compared_parallelisms)),
         hot=tuple(hot_groups),
         exact=key_groups.exact,
         few_keys=key_count if key_count is not None and key_count < _FEW_KEYS * parallelism else None,
     )
 
 
-def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
-    """Return a candidate for this parallelism; `ends` are the cumulative bytes of key groups, starting with 0."""
-    max_parallelism = len(ends) - 1
+def _candidate(cumulative_bytes: Sequence[int], parallelism: int) -> Candidate:
+    """Return a candidate for this parallelism; `cumulative_bytes` is as for `evenness_over`."""
+    max_parallelism = len(cumulative_bytes) - 1
     return Candidate(
         parallelism,
-        evenness_over(ends, parallelism),
+        evenness_over(cumulative_bytes, parallelism),
         max_parallelism // parallelism,
         -(-max_parallelism // parallelism),
     )
 
 
-def evenness_over(ends: Sequence[int], parallelism: int) -> float:
-    """Return the `evenness` of the subtasks' bytes; `ends` are the cumulative bytes of key groups, starting with 0."""
-    max_parallelism = len(ends) - 1
+def evenness_over(cumulative_bytes: Sequence[int], parallelism: int) -> float:
+    """Return the `evenness` of the subtasks' bytes; `cumulative_bytes` has the bytes before each key group, and all."""
+    max_parallelism = len(cumulative_bytes) - 1
     ranges = (key_group_range(max_parallelism, parallelism, subtask) for subtask in range(parallelism))
-    return evenness([ends[key_groups.last + 1] - ends[key_groups.first] for key_groups in ranges])
+    return evenness(
+        [cumulative_bytes[key_groups.last + 1] - cumulative_bytes[key_groups.first] for key_groups in ranges]
+    )
 
 
 def evenness_at(sizes: Sequence[int], parallelism: int) -> float:

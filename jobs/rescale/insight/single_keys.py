@@ -26,7 +26,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 MOST_SUBTASKS = 256
 """Operators with more subtasks are not read. At 64 KiB for each subtask, at most 16 MiB of an operator are read."""
 
-_BYTES_OF_GROUP = 64 * 1024
+_MOST_BYTES_OF_GROUP = 64 * 1024
 
 
 class SingleKey(NamedTuple):
@@ -52,7 +52,7 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
         return []
     only_keys = []
     try:
-        for subtask, keys in _keys(snapshot, operator, filled_streams):
+        for subtask, keys in _keys_of_subtasks(snapshot, operator, filled_streams):
             if len(keys) > 1:
                 return []
             only_keys += [SingleKey(subtask, *key) for key in keys]
@@ -67,7 +67,7 @@ _KeyInGroup = tuple[int, bytes]
 _FilledStream = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
-def _keys(
+def _keys_of_subtasks(
     snapshot: Snapshot, operator: Operator, filled_streams: list[_FilledStream]
 ) -> Iterator[tuple[int, set[_KeyInGroup]]]:
     """Yield (subtask, keys) for each key group or database of a subtask, with at most two keys."""
@@ -87,7 +87,7 @@ def _keys_of_group(
     header = stream.parsed
     assert header is not None  # `single_keys` reads only streams with a header
     if stream.framing is Framing.HEAP:
-        return {(key_group, only_key(snapshot.contents.beginning(extent, _BYTES_OF_GROUP), header))}
+        return {(key_group, only_key(snapshot.contents.beginning(extent, _MOST_BYTES_OF_GROUP), header))}
     keys: set[_KeyInGroup] = set()
     for composite in keys_of_group(operator.max_parallelism, stream, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rescale.insight.cluster import Cluster
-from rescale.insight.durations import LOCAL_DISK_RATE, S3_CONNECTION_RATE, WHOLE_KEY_GROUPS
+from rescale.insight.durations import LOCAL_DISK_RATE, S3_CONNECTION_RATE, WHOLE_KEY_GROUP_RATES
 from rescale.insight.workload import RekeyedWork, Workload
 from rescale.planning.task_sizes import MOST_PARTITIONS, MOST_SLICES, RANGE_SIZE, SLICE_BYTES, UNIT_SIZE, part_size_for
 from rescale.storage.s3.request_size import request_size
@@ -29,7 +29,7 @@ WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 LAST_WAIT_FACTOR = 2
 """Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
-_SORTING = 0.45
+_SORTING_SHARE = 0.45
 """Share of a record's time in which it is read, hashed, sorted and sent, before it is fetched, framed and written."""
 
 
@@ -63,18 +63,18 @@ class EstimatedStage:
 class _UntimedStage:
     """A stage whose duration is not estimated yet.
 
-    `cpu` is the CPU time in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or
-    from S3, the network and the disk. `prefix_count` is the number of prefixes in S3 that share the requests.
+    `s3_passes`, `network_passes` and `disk_passes` say how often each byte passes to or from S3, the network and the
+    disk. `prefix_count` is the number of prefixes in S3 that share the requests.
     """
 
     name: str
     tasks: int
     bytes: int
     most_bytes: int
-    cpu: float
-    passes: float
-    network: float
-    disk: float
+    cpu_seconds_per_byte: float
+    s3_passes: float
+    network_passes: float
+    disk_passes: float
     requests: EstimatedRequests
     shuffled: int = 0
     prefix_count: int = 1
@@ -98,20 +98,20 @@ def part_size(work: Workload) -> int:
 
     No file gets more than 5000 parts, half of what S3 allows.
     """
-    return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file // 5000))
+    return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file_bytes // 5000))
 
 
 def number_of_read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     """Return an estimate of the number of tasks that read these records (`split_into_read_units`, `slices_of`)."""
-    unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
-    return max(1, records.bytes // max(unit, _slice_size(records.bytes, cluster)))
+    unit_bytes = max(records.bytes // records.piece_count, min(UNIT_SIZE, records.bytes))
+    return max(1, records.bytes // max(unit_bytes, _slice_size(records.bytes, cluster)))
 
 
 def number_of_write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     """Return an estimate of the number of tasks that write these records (`plan_write_ranges`)."""
     size = records.bytes
     range_size = max(min(RANGE_SIZE, size // (TASKS_PER_CORE * cluster.slots)), size // MOST_PARTITIONS, 1)
-    return max(1, size // max(range_size, size // records.new_pieces))
+    return max(1, size // max(range_size, size // records.new_piece_count))
 
 
 def _slice_size(size: int, cluster: Cluster) -> int:
@@ -121,39 +121,51 @@ def _slice_size(size: int, cluster: Cluster) -> int:
 def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]:
     part_bytes = part_size(work)
     for name, size in (("copy key groups", work.copied_bytes), ("deal operator state", work.operator_bytes)):
-        unit = max(min(part_bytes, size), _slice_size(size, cluster))
+        unit_bytes = max(min(part_bytes, size), _slice_size(size, cluster))
         requests = EstimatedRequests(_number_of_parts(size, part_bytes), _number_of_parts(size, part_bytes))
-        cpu = 1 / WHOLE_KEY_GROUPS.move
-        yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
+        cpu_seconds_per_byte = 1 / WHOLE_KEY_GROUP_RATES.bytes_moved_per_second
+        yield _UntimedStage(
+            name, -(-size // max(1, unit_bytes)), size, min(size, unit_bytes), cpu_seconds_per_byte, 2, 1, 0, requests
+        )
     remote_share = 1 - 1 / cluster.executors
     rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
     if rekeyed_bytes:
         reading_tasks = sum(number_of_read_tasks(records, cluster) for records in work.rekeyed)
-        cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / rekeyed_bytes
+        cpu_seconds_per_byte = (
+            sum(records.bytes / records.rates.bytes_moved_per_second for records in work.rekeyed) / rekeyed_bytes
+        )
         most_bytes = max(
-            max(records.largest_piece, records.bytes // number_of_read_tasks(records, cluster))
+            max(records.largest_piece_bytes, records.bytes // number_of_read_tasks(records, cluster))
             for records in work.rekeyed
         )
         reading_requests = EstimatedRequests(
-            0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
+            0, sum(_number_of_reads(records.bytes, records.bytes // records.piece_count) for records in work.rekeyed)
         )
         yield _UntimedStage(
-            "read and sort records", reading_tasks, rekeyed_bytes, most_bytes, cpu * _SORTING, 1, 1, 1, reading_requests
+            "read and sort records",
+            reading_tasks,
+            rekeyed_bytes,
+            most_bytes,
+            cpu_seconds_per_byte * _SORTING_SHARE,
+            1,
+            1,
+            1,
+            reading_requests,
         )
         writing_tasks = sum(number_of_write_tasks(records, cluster) for records in work.rekeyed)
         most_bytes = max(
-            max(records.largest_new_piece, records.bytes // number_of_write_tasks(records, cluster))
+            max(records.largest_new_piece_bytes, records.bytes // number_of_write_tasks(records, cluster))
             for records in work.rekeyed
         )
         writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part_bytes), 0)
         shuffled_bytes = int(rekeyed_bytes * remote_share)
-        cpu *= 1 - _SORTING
+        cpu_seconds_per_byte *= 1 - _SORTING_SHARE
         yield _UntimedStage(
             "write records",
             writing_tasks,
             rekeyed_bytes,
             most_bytes,
-            cpu,
+            cpu_seconds_per_byte,
             1,
             1 + remote_share,
             1,
@@ -162,44 +174,47 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         )
     other_bytes = work.bytes - rekeyed_bytes
     compared_sizes_and_rates = [
-        (other_bytes, WHOLE_KEY_GROUPS.compare),
-        *((records.bytes, records.rates.compare) for records in work.rekeyed),
+        (other_bytes, WHOLE_KEY_GROUP_RATES.bytes_compared_per_second),
+        *((records.bytes, records.rates.bytes_compared_per_second) for records in work.rekeyed),
     ]
     size = work.bytes
     if size:
-        tasks = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
+        task_count = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
         most_bytes = max(
-            [size // tasks, *(max(records.largest_piece, records.largest_new_piece) for records in work.rekeyed)]
+            [
+                size // task_count,
+                *(max(records.largest_piece_bytes, records.largest_new_piece_bytes) for records in work.rekeyed),
+            ]
         )
-        cpu = sum(compared / rate for compared, rate in compared_sizes_and_rates) / size
-        reads = _number_of_reads(other_bytes, min(UNIT_SIZE, other_bytes)) * 2
-        reads += sum(
-            _number_of_reads(records.bytes, records.bytes // pieces)
+        cpu_seconds_per_byte = sum(compared_bytes / rate for compared_bytes, rate in compared_sizes_and_rates) / size
+        read_count = _number_of_reads(other_bytes, min(UNIT_SIZE, other_bytes)) * 2
+        read_count += sum(
+            _number_of_reads(records.bytes, records.bytes // piece_count)
             for records in work.rekeyed
-            for pieces in (records.pieces, records.new_pieces)
+            for piece_count in (records.piece_count, records.new_piece_count)
         )
         yield _UntimedStage(
             "compare source and result",
-            tasks,
+            task_count,
             size,
             most_bytes,
-            cpu,
+            cpu_seconds_per_byte,
             2,
             2,
             0,
-            EstimatedRequests(0, reads),
+            EstimatedRequests(0, read_count),
             prefix_count=2,
         )
 
 
 def _time_stage(stage: _UntimedStage, cluster: Cluster) -> EstimatedStage:
-    seconds_per_byte = stage.cpu + stage.passes / S3_CONNECTION_RATE
+    seconds_per_byte = stage.cpu_seconds_per_byte + stage.s3_passes / S3_CONNECTION_RATE
     last_wait_seconds = LAST_WAIT_FACTOR * stage.bytes / stage.tasks * seconds_per_byte
     used_executors = min(cluster.executors, stage.tasks)
     seconds_by_limit: Mapping[str, float] = {
         "cores": stage.bytes / cluster.slots * seconds_per_byte + last_wait_seconds,
-        "the executors' network": stage.bytes * stage.network / (used_executors * cluster.bandwidth),
-        "the executors' disks": stage.bytes * stage.disk / (used_executors * LOCAL_DISK_RATE),
+        "the executors' network": stage.bytes * stage.network_passes / (used_executors * cluster.bandwidth),
+        "the executors' disks": stage.bytes * stage.disk_passes / (used_executors * LOCAL_DISK_RATE),
         "the largest key group, which one core works through": stage.most_bytes * seconds_per_byte + last_wait_seconds,
         "the driver, which starts task after task": stage.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(

@@ -17,32 +17,32 @@ from rescale.snapshot.places import StreamPlace
 class RekeyedWork:
     """Records of an operator that get new key groups; sizes are in bytes of the source.
 
-    Tasks can read the `pieces` (key groups or databases) separately; `largest_piece` is the size of the largest one.
-    `new_pieces` and `largest_new_piece` are those that tasks can write separately: key groups, or whole streams.
+    Pieces are what tasks can read separately: key groups or databases. New pieces are what tasks can write separately:
+    key groups or whole streams.
     """
 
     bytes: int
     rates: Rates
-    pieces: int
-    largest_piece: int
-    new_pieces: int
-    largest_new_piece: int
+    piece_count: int
+    largest_piece_bytes: int
+    new_piece_count: int
+    largest_new_piece_bytes: int
 
 
 @dataclass(frozen=True)
 class Workload:
     """Work of a plan: `copied_bytes` of keyed state, `operator_bytes` of operator state, and records to rekey.
 
-    `source_files` and `new_files` are numbers of files. `largest_file` is the largest keyed state of one operator in
-    one new subtask, and `part_size` what a task writes at once, both in bytes.
+    `largest_file_bytes` is the largest keyed state of one operator in one new subtask, and `part_size` what a task
+    writes at once, in bytes.
     """
 
     copied_bytes: int
     operator_bytes: int
     rekeyed: tuple[RekeyedWork, ...]
-    source_files: int
-    new_files: int
-    largest_file: int
+    source_file_count: int
+    new_file_count: int
+    largest_file_bytes: int
     part_size: int
 
     @property
@@ -54,12 +54,18 @@ def workload_of(plan: Plan) -> Workload:
     rekeyed_work = tuple(_rekeyed_work(plan))
     operator_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied_bytes = plan.bytes_moved - operator_bytes - sum(operator.rekeyed_bytes for operator in plan.operators)
-    new_files = sum(
+    new_file_count = sum(
         len(operator.streams) + len(operator.rekeyed_streams) + len(operator.compacted) for operator in plan.operators
     )
-    largest_file = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
+    largest_file_bytes = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
     return Workload(
-        max(0, copied_bytes), operator_bytes, rekeyed_work, len(plan.files), new_files, largest_file, plan.part_size
+        max(0, copied_bytes),
+        operator_bytes,
+        rekeyed_work,
+        len(plan.files),
+        new_file_count,
+        largest_file_bytes,
+        plan.part_size,
     )
 
 
