@@ -14,7 +14,7 @@ from rescale.airflow.forms.form import plan_only_form
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
 from rescale.airflow.savepoint_tasks import show_plan
 from rescale.plan.plan import Plan
-from rescale.report.report_page import LARGEST_REPORT
+from rescale.report.report_page import LARGEST_REPORT_BYTES
 from rescale.runstate.approval import ask, decide
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.rounds import FollowedJob, begin_following
@@ -40,7 +40,7 @@ def summary_and_report(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
         get_dr_count=lambda run_ids, **_: int(run_ids == ["alive"]),
     )
     summary = show_plan.function(params={name: form[name] for name in plan_only_form()}, ti=instance)
-    return summary, msgspec.convert(pushed[REPORT_KEY], ReportPage).html(LARGEST_REPORT).decode()
+    return summary, msgspec.convert(pushed[REPORT_KEY], ReportPage).html(LARGEST_REPORT_BYTES).decode()
 
 
 def reject(plan: Plan) -> None:

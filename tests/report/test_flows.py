@@ -49,9 +49,9 @@ def test_neighbouring_subtasks_share_a_line_if_there_are_many(old: KeyedShape, n
 def test_flows_cover_every_key_group_with_its_old_and_new_subtask(old: KeyedShape, new: KeyedShape) -> None:
     moves = list(flows(old, new))
     moved = [
-        (group, flow.new_first + group - flow.first, flow.subtask, flow.new_subtask)
+        (group, flow.new_first_group + group - flow.first_group, flow.subtask, flow.new_subtask)
         for flow in moves
-        for group in range(flow.first, flow.last + 1)
+        for group in range(flow.first_group, flow.last_group + 1)
     ]
     assert [run[0] for run in moved] == list(range(old.max_parallelism))
     for group, other, subtask, new_subtask in moved:

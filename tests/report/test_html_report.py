@@ -17,7 +17,7 @@ import pytest
 from msgspec import structs
 
 from rescale.report.documents import ReportDocument
-from rescale.report.report_page import LARGEST_REPORT, html_report
+from rescale.report.report_page import LARGEST_REPORT_BYTES, html_report
 from rescale.runstate.certificate import Certificate, CertifiedDirectories, CertifiedOperator
 from rescale.runstate.certified_files import CertifiedFile
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, Renamed, Surgery
@@ -215,7 +215,7 @@ def test_report_of_a_large_plan_stays_small() -> None:
             plan["insight"]["shapes"].append({**shape, **identity})
         plan["warnings"] = [f"{operator['label']}: something to know" for operator in plan["operators"]]
         made = html_report(msgspec.convert(large, ReportDocument))
-        assert len(made) < LARGEST_REPORT == 300_000
+        assert len(made) < LARGEST_REPORT_BYTES == 300_000
         assert "number 0" in made.decode()
 
 
@@ -248,5 +248,5 @@ def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
     )
     plan = structs.replace(plan, surgery=certificate.surgery)
     made = html_report(ReportDocument(plan=plan, certificate=certificate, published=True))
-    assert len(made) < LARGEST_REPORT
+    assert len(made) < LARGEST_REPORT_BYTES
     assert (b"is renamed to new" in made) is bool(renamed)

@@ -124,9 +124,9 @@ class Curve:
 
 
 class Part(NamedTuple):
-    """A part of a bar; `kind` is the index of its entry in the legend."""
+    """A part of a bar; `legend_index` is the index of its entry in the legend."""
 
-    kind: int
+    legend_index: int
     length: float
     tooltip: str
 

@@ -28,7 +28,7 @@ class KeyedShape(NamedTuple):
     def starts(self) -> list[int]:
         """First key group of every subtask, followed by the max parallelism."""
         ranges = (key_group_range(self.max_parallelism, self.parallelism, i) for i in range(self.parallelism))
-        return [*(own.first for own in ranges), self.max_parallelism]
+        return [*(groups.first for groups in ranges), self.max_parallelism]
 
     def owner(self, key_group: int) -> int:
         """Return the subtask that owns a key group."""
@@ -38,20 +38,23 @@ class KeyedShape(NamedTuple):
 class Flow(NamedTuple):
     """Adjacent key groups that move together from an old subtask to a new one.
 
-    Key groups `first` to `last` of `subtask` become key groups of `new_subtask`, from `new_first` on.
+    Key groups `first_group` to `last_group` of `subtask` become those of `new_subtask` from `new_first_group` on.
     """
 
     subtask: int
     new_subtask: int
-    first: int
-    last: int
-    new_first: int
+    first_group: int
+    last_group: int
+    new_first_group: int
 
 
 def subtask_loads(sizes: Sequence[int], parallelism: int) -> list[int]:
     """Return the bytes of every subtask; `sizes` are the bytes of every key group."""
-    ends = list(accumulate(sizes, initial=0))
-    return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
+    cumulative_bytes = list(accumulate(sizes, initial=0))
+    return [
+        cumulative_bytes[end] - cumulative_bytes[first]
+        for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)
+    ]
 
 
 def groups_stay_together(old: KeyedShape, new: KeyedShape) -> bool:
@@ -70,20 +73,24 @@ def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
         yield Flow(old.owner(first), new.owner(new_first), first, end - 1, new_first)
 
 
-def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, limit: int) -> npt.NDArray[np.float64]:
+def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most_lines: int) -> npt.NDArray[np.float64]:
     """Return the bytes that move from each old subtask (row) to each new one (column), for shapes that have `flows`.
 
-    `sizes` are the bytes of every old key group. The matrix has at most `limit` rows and columns: if there are more
-    subtasks, neighbours share one.
+    `sizes` are the bytes of every old key group. The matrix has at most `most_lines` rows and columns: if there
+    are more subtasks, neighbours share one.
     """
     import numpy as np  # slow to import, and few pages need it
 
     def matrix_indices(shape: KeyedShape) -> npt.NDArray[np.int64]:
         """Return the row or column of every key group."""
         owners = np.arange(shape.max_parallelism) * shape.parallelism // shape.max_parallelism
-        return owners * min(limit, shape.parallelism) // shape.parallelism
+        return owners * min(most_lines, shape.parallelism) // shape.parallelism
 
-    rows, columns = min(limit, old.parallelism), min(limit, new.parallelism)
+    row_count, column_count = min(most_lines, old.parallelism), min(most_lines, new.parallelism)
     new_indices = matrix_indices(new)[np.arange(old.max_parallelism) % new.max_parallelism]
-    cells = matrix_indices(old) * columns + new_indices
-    return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)
+    cell_indices = matrix_indices(old) * column_count + new_indices
+    return (
+        np.bincount(cell_indices, np.asarray(sizes, float), row_count * column_count)
+        .astype(float)
+        .reshape(row_count, column_count)
+    )

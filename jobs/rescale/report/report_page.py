@@ -32,12 +32,12 @@ from rescale.report.shortening import shortened
 from rescale.storage.locations import name
 from rescale.text.units import counted, human_bytes
 
-LARGEST_REPORT = 300_000
+LARGEST_REPORT_BYTES = 300_000
 """Largest size of a report in bytes: it fits into a mail and opens at once."""
 
 
 def html_report(document: ReportDocument) -> bytes:
-    """Return the report as one HTML file, with as much detail as `LARGEST_REPORT` allows."""
+    """Return the report as one HTML file, with as much detail as `LARGEST_REPORT_BYTES` allows."""
     from rescale.report.html.document import html_of  # loads slowly, and few commands need it
 
     page = b""
@@ -45,7 +45,7 @@ def html_report(document: ReportDocument) -> bytes:
         page = html_of(
             report_page(document, detail), shortened(msgspec.to_builtins(document), detail.most_list_items)
         ).encode()
-        if len(page) < LARGEST_REPORT:
+        if len(page) < LARGEST_REPORT_BYTES:
             break
     return page
 
@@ -70,7 +70,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *(changes_section(plan, detail) if plan is not None else []),
             *listing,
             *([prospects_section(for_flink, snapshot.snapshot)] if snapshot and for_flink else []),
-            *_keyed_state(keyed_operators(operators, insight), detail),
+            *_keyed_state_blocks(keyed_operators(operators, insight), detail),
             *operator_state_section(operators, detail),
             *kafka_section(subject.kafka, detail),
             *(rounds_section(plan.rounds) if plan is not None else []),
@@ -89,10 +89,10 @@ def _title(document: ReportDocument) -> str:
     return f"Snapshot {name(document.snapshot.snapshot)}" if document.snapshot is not None else ""
 
 
-def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
+def _keyed_state_blocks(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
     """Return all figures of the largest operators, the key groups of the next ones, and a note about the rest."""
-    drawn_operators = operators[: detail.drawn_operators]
-    strip_operators = operators[detail.drawn_operators : detail.drawn_operators + detail.strips]
+    drawn_operators = operators[: detail.most_drawn_operators]
+    strip_operators = operators[detail.most_drawn_operators : detail.most_drawn_operators + detail.most_strips]
     not_drawn = operators[len(drawn_operators) + len(strip_operators) :]
     blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn_operators]
     strips_only = detail._replace(most_parts=0, most_ribbons=0, most_rows=0)

@@ -258,7 +258,7 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     assert shown("1.20-clicks").for_flink is None
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
     (label,) = (operator.label for operator in consumer.operators if operator.operator)
-    document = inspection(consumer, line=RELEASE_LINES[-1])
+    document = inspection(consumer, release_line=RELEASE_LINES[-1])
     for_flink = document.for_flink
     assert for_flink is not None
     assert (for_flink.release, for_flink.restores, for_flink.reason) == ("2.3", "no", None)
@@ -276,6 +276,6 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
 
 
 def test_older_flink_restores_nothing_of_a_newer_snapshot() -> None:
-    text = render_text(inspection_page(inspection(opened("2-clicks"), line=RELEASE_LINES[0])))
+    text = render_text(inspection_page(inspection(opened("2-clicks"), release_line=RELEASE_LINES[0])))
     assert "nothing: Flink 1.18 reads _metadata up to version 4, and this is version 6, of Flink 2.1 to 2.3" in text
     assert "--drop" not in text

@@ -38,7 +38,7 @@ def bars(figure: Figure) -> StackedBars:
 def lengths(figure: Figure) -> list[tuple[str, list[tuple[int, float]], str]]:
     """Return each bar's label, the kinds and lengths of its parts, and its total."""
     return [
-        (bar.label, [(part.kind, pytest.approx(part.length)) for part in bar.parts], bar.total_text)
+        (bar.label, [(part.legend_index, pytest.approx(part.length)) for part in bar.parts], bar.total_text)
         for bar in bars(figure).bars
     ]
 

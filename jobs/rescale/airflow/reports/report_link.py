@@ -34,7 +34,7 @@ class ReportPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A report: HTML, compressed by zlib, in Base64. A report has at most `report_page.LARGEST_REPORT` bytes."""
+    """A report: HTML, compressed by zlib, in Base64. A report has at most `report_page.LARGEST_REPORT_BYTES` bytes."""
 
     page: str
 

@@ -29,16 +29,16 @@ from rescale.report.page import (
 
 _NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (bytes?|[kMGTPE]?B))?)?|")
 
-_SIGNS = {RunProgress.SEEN: "◎", RunProgress.PLANNED: "○", RunProgress.PROVEN: "✓", RunProgress.REFUSED: "✕"}
+_SIGN_BY_PROGRESS = {RunProgress.SEEN: "◎", RunProgress.PLANNED: "○", RunProgress.PROVEN: "✓", RunProgress.REFUSED: "✕"}
 
 
 def blocks(content: Sequence[Block], level: int, prefix: str = "") -> Iterator[Node]:
     """Yield the element of each block; headings have this `level`, and the ids of sections start with `prefix`."""
-    sections = 0
+    section_count = 0
     for block in content:
         if isinstance(block, Section):
-            sections += 1
-            yield _section(block, level, f"{prefix}{sections}")
+            section_count += 1
+            yield _section(block, level, f"{prefix}{section_count}")
         else:
             yield _block(block, level)
 
@@ -70,7 +70,7 @@ def _block(block: Block, level: int) -> Node:
         case Figure(title, text, drawn, numbers, rows_text):
             return _figure(title, text, drawn, numbers, rows_text, level)
         case Verdict(progress, text):
-            sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[progress]]
+            sign = h.span(class_="sign", aria_hidden="true")[_SIGN_BY_PROGRESS[progress]]
             return h.p(class_=f"verdict {progress}")[sign, h.strong[progress.capitalize()], h.span[text]]
     return None
 

@@ -21,7 +21,7 @@ from rescale.report.html.svg import (
     text,
 )
 
-_BAR_HEIGHT, _CURVE_HEIGHT, _ABOVE, _BELOW, _MARGIN = 120, 150, 14, 22, 0.06
+_BAR_HEIGHT, _CURVE_HEIGHT, _SPACE_ABOVE, _SPACE_BELOW, _MARGIN = 120, 150, 14, 22, 0.06
 _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
@@ -43,7 +43,7 @@ def _bars(chart: Bars) -> Element:
         if chart.tooltips
         else _area(chart),
         line(class_="mean", x1=0, x2="100%", y1=f"{mean_y:.1f}", y2=f"{mean_y:.1f}"),
-        kind="framed",
+        css_class="framed",
     )
 
 
@@ -58,12 +58,12 @@ def _bar_rects(heights: Sequence[float], full_height: int, tooltips: Sequence[st
         ]
 
 
-_MOST_STEPS = 200
+_MOST_AREA_POINTS = 200
 
 
 def _area(chart: Bars) -> Element:
     last_index = len(chart.heights) - 1
-    step_count = min(last_index + 1, _MOST_STEPS)
+    step_count = min(last_index + 1, _MOST_AREA_POINTS)
     sampled_points = [
         (i / (step_count - 1), chart.heights[i * last_index // (step_count - 1)]) for i in range(step_count)
     ]
@@ -76,21 +76,22 @@ def curve(figure: Curve, description: str) -> Element:
         return percentage(_MARGIN + at * (1 - 1.5 * _MARGIN))
 
     def y(at: float) -> str:
-        return f"{_ABOVE + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
+        return f"{_SPACE_ABOVE + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
 
     def dot(point: Point) -> Node:
-        kind = "asked" if point.is_requested else "even" if point.is_even else None
+        css_class = "asked" if point.is_requested else "even" if point.is_even else None
         radius = "6" if point.is_requested else "3.5" if point.is_even else "1.5"
-        return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
+        return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=css_class)[hover_text(point.tooltip)]
 
-    bottom = _ABOVE + _CURVE_HEIGHT + 16
+    label_y = _SPACE_ABOVE + _CURVE_HEIGHT + 16
     sorted_points = sorted(figure.points, key=lambda point: point.is_requested)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         description,
-        _ABOVE + _CURVE_HEIGHT + 2 * _BELOW,
+        _SPACE_ABOVE + _CURVE_HEIGHT + 2 * _SPACE_BELOW,
         g(class_="axes")[
-            text(x=0, y=_BELOW // 2)[figure.y_label], text(x="50%", y=bottom + _BELOW, class_="of-x")[figure.x_label]
+            text(x=0, y=_SPACE_BELOW // 2)[figure.y_label],
+            text(x="50%", y=label_y + _SPACE_BELOW, class_="of-x")[figure.x_label],
         ],
         g(class_="grid")[
             (line(x1=x(0), x2=x(1), y1=y(tick.at), y2=y(tick.at)) for tick in figure.y_ticks),
@@ -98,8 +99,8 @@ def curve(figure: Curve, description: str) -> Element:
         ],
         g(class_="line")[(line(x1=x(start.x), y1=y(start.y), x2=x(end.x), y2=y(end.y)) for start, end in segments)],
         g(class_="dots")[map(dot, sorted_points)],
-        g(class_="ticks")[(text(x=x(tick.at), y=bottom)[tick.label] for tick in figure.x_ticks)],
-        kind="curve",
+        g(class_="ticks")[(text(x=x(tick.at), y=label_y)[tick.label] for tick in figure.x_ticks)],
+        css_class="curve",
     )
 
 
@@ -109,8 +110,8 @@ def stacked_bars(figure: StackedBars) -> Element:
         map(_stack, figure.bars),
         ul(class_="legend")[
             (
-                li[span(class_=f"key kind{kind}", aria_hidden="true"), meaning]
-                for kind, meaning in enumerate(figure.legend)
+                li[span(class_=f"key kind{legend_index}", aria_hidden="true"), meaning]
+                for legend_index, meaning in enumerate(figure.legend)
             )
         ],
     ]
@@ -121,9 +122,12 @@ def _stack(bar: StackedBar) -> Node:
     left_edge = 0.0
     for segment in bar.parts:
         parts.append(
-            rect(class_=f"kind{segment.kind}", x=percentage(left_edge), width=percentage(segment.length), height=12)[
-                hover_text(segment.tooltip)
-            ]
+            rect(
+                class_=f"kind{segment.legend_index}",
+                x=percentage(left_edge),
+                width=percentage(segment.length),
+                height=12,
+            )[hover_text(segment.tooltip)]
         )
         left_edge += segment.length
     description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total_text}"
@@ -164,4 +168,4 @@ def _sparkline(heights: Sequence[float]) -> Node:
     if not heights:
         return ""
     bars = g(class_="bars")[tuple(_bar_rects(heights, _SPARK_HEIGHT))]
-    return drawing("small bars; the numbers are beside them", _SPARK_HEIGHT, bars, kind="spark")
+    return drawing("small bars; the numbers are beside them", _SPARK_HEIGHT, bars, css_class="spark")

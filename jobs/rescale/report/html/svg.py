@@ -11,9 +11,9 @@ from htpy import title as _title
 g, rect, line, circle, path, text, image = map(Element, ("g", "rect", "line", "circle", "path", "text", "image"))
 
 
-def drawing(description: str, height: int, *content: Node, kind: str = "") -> Element:
+def drawing(description: str, height: int, *content: Node, css_class: str = "") -> Element:
     """Return a drawing of the full width and `height` pixels; screen readers read the description."""
-    return _svg(class_=f"drawing {kind}".strip(), role="img", aria_label=description, height=height)[content]
+    return _svg(class_=f"drawing {css_class}".strip(), role="img", aria_label=description, height=height)[content]
 
 
 def stretched(y: int, height: int, *content: Node) -> Element:
@@ -35,6 +35,6 @@ def thousandths(number: float) -> str:
     return f"{round(1000 * number, 1):g}"
 
 
-def path_through(places: Iterable[tuple[float, float]]) -> str:
+def path_through(points: Iterable[tuple[float, float]]) -> str:
     """Return a path through the points, whose y grows upwards."""
-    return "M" + "L".join(f"{thousandths(x)} {thousandths(1 - y)}" for x, y in places)
+    return "M" + "L".join(f"{thousandths(x)} {thousandths(1 - y)}" for x, y in points)

@@ -8,13 +8,13 @@ from rescale.insight.cluster_estimate import ClusterEstimate, ClusterReport, Nee
 from rescale.report.page import Block, Section, paragraph, table
 from rescale.text.units import counted, duration, human_bytes
 
-_PURPOSES = {
+_PURPOSE_BY_NEED = {
     Need.SCRATCH: "of scratch space on the disk of each executor, for shuffled records",
     Need.DRIVER_MEMORY: "of memory for the driver, which keeps a list of all files and tasks",
     Need.WORKER_MEMORY: "of memory outside the heap for each core, which holds parts of large files",
     Need.OBJECT: "in one object, for the fullest new subtask of an operator",
 }
-_REMEDIES = {
+_REMEDY_BY_NEED = {
     Need.SCRATCH: "give each executor more, or use more executors",
     Need.DRIVER_MEMORY: "give the driver's pod more memory",
     Need.WORKER_MEMORY: "give executors more memory, or use a larger parallelism",
@@ -70,8 +70,9 @@ def _row(estimate: ClusterEstimate) -> tuple[str, ...]:
 
 
 def _misfit_sentences(estimate: ClusterEstimate) -> Iterator[str]:
-    for need, needed_amount, available in estimate.misfits:
+    for need, needed_bytes, available_bytes in estimate.misfits:
         yield (
             f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs "
-            f"{human_bytes(needed_amount)} {_PURPOSES[need]}, and has {human_bytes(available)}; {_REMEDIES[need]}"
+            f"{human_bytes(needed_bytes)} {_PURPOSE_BY_NEED[need]}, and has {human_bytes(available_bytes)}; "
+            f"{_REMEDY_BY_NEED[need]}"
         )

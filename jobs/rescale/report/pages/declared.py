@@ -85,17 +85,17 @@ def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows:
         new_text = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
         yield f"{_label(operator)} is renamed to {new_text}"
     for dropped in surgery.dropped:
-        states = ", ".join(map(_state_text, dropped.states))
-        losses = f"{human_bytes(dropped.bytes)} of state are lost"
-        yield f"{_label(dropped)} is dropped: {losses}{': ' if states else ''}{states}"
+        states_text = ", ".join(map(_state_text, dropped.states))
+        losses_text = f"{human_bytes(dropped.bytes)} of state are lost"
+        yield f"{_label(dropped)} is dropped: {losses_text}{': ' if states_text else ''}{states_text}"
     for state in surgery.dropped_states:
         record_count = dropped_records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
-        losses = (
+        losses_text = (
             f"{counted(record_count, 'record')}, {_lost_bytes_phrase(state)},"
             if record_count is not None
             else _lost_bytes_phrase(state)
         )
-        yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses} are lost"
+        yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses_text} are lost"
     for rows in surgery.old_rows:
         left_out = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
@@ -115,8 +115,8 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
     dropped_texts = [_partition_text(partition) for partition in change.partitions if partition.dropped]
     if change.becomes_source:
         yield f"{source_text} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
-    topics = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
-    for topic, new_topic in topics.items():
+    new_topic_by_topic = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
+    for topic, new_topic in new_topic_by_topic.items():
         yield f"{source_text}: the topic {topic} is renamed to {new_topic}"
     if moved_texts:
         moved_text = counted(len(moved_texts), "partition")
@@ -129,12 +129,11 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
 def _moved_offset_text(partition: ChangedPartition) -> str:
     """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
     offset_before, offset_after = partition.next, partition.new_next
-    move = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
+    move_text = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
     if not isinstance(offset_before, int) or not isinstance(offset_after, int):
-        return move
-    return (
-        f"{move} ({abs(offset_after - offset_before):,} {'skipped' if offset_after > offset_before else 'read again'})"
-    )
+        return move_text
+    effect = "skipped" if offset_after > offset_before else "read again"
+    return f"{move_text} ({abs(offset_after - offset_before):,} {effect})"
 
 
 def _partition_text(partition: ChangedPartition) -> str:
@@ -165,8 +164,8 @@ def _old_rows_phrase(rows: OldRows, left_out: CertifiedOldRows | None) -> str:
 
 
 def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
-    old, operator_id = operator.label, operator.operator_id
-    return old if operator_id in old else f"{old} ({operator_id})"
+    old_label, operator_id = operator.label, operator.operator_id
+    return old_label if operator_id in old_label else f"{old_label} ({operator_id})"
 
 
 def _lost_bytes_phrase(state: DroppedState) -> str:

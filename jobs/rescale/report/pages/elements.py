@@ -16,34 +16,34 @@ _StateKey = tuple[Slot, str, DistributionMode]
 
 def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
     """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
-    old_elements: dict[_StateKey, list[int]] = {}
-    sizes: dict[_StateKey, int] = {}
+    old_counts_by_key: dict[_StateKey, list[int]] = {}
+    bytes_by_key: dict[_StateKey, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:
                 key = (slot, state.name, state.mode)
-                old_elements.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
-                sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
-    new_elements = _planned_elements(planned) if planned is not None else {}
+                old_counts_by_key.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
+                bytes_by_key[key] = bytes_by_key.get(key, 0) + sum(extent.length for extent in state.elements)
+    new_counts_by_key = _planned_counts_by_key(planned) if planned is not None else {}
     return tuple(
         DealtState(
             state=name,
             mode=mode.name,
             raw=slot is Slot.RAW_OPERATOR,
-            elements=sum(numbers),
-            bytes=sizes[slot, name, mode],
-            per_subtask=tuple(numbers),
-            new_per_subtask=UNSET if planned is None else tuple(new_elements.get((slot, name, mode), ())),
+            elements=sum(old_counts),
+            bytes=bytes_by_key[slot, name, mode],
+            per_subtask=tuple(old_counts),
+            new_per_subtask=UNSET if planned is None else tuple(new_counts_by_key.get((slot, name, mode), ())),
         )
-        for (slot, name, mode), numbers in old_elements.items()
+        for (slot, name, mode), old_counts in old_counts_by_key.items()
     )
 
 
-def _planned_elements(planned: OperatorPlan) -> dict[_StateKey, list[int]]:
-    elements: dict[_StateKey, list[int]] = {}
+def _planned_counts_by_key(planned: OperatorPlan) -> dict[_StateKey, list[int]]:
+    counts_by_key: dict[_StateKey, list[int]] = {}
     element_streams = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
     for stream in element_streams:
         for state in stream.states:
             key = (stream.slot, state.name, state.mode)
-            elements.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)
-    return elements
+            counts_by_key.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)
+    return counts_by_key

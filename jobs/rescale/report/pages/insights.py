@@ -18,9 +18,9 @@ _MOST_LISTED = 12
 _NOTABLE_IDLE_SHARE = 0.05
 _NOTABLE_HOT_BYTES = 1_000_000
 
-RESTORES = "What Flink itself would do at restore"
-FORMATS = "What restoring the result costs Flink, by format"
-SHAPES = "How evenly bytes would be distributed"
+RESTORES_TITLE = "What Flink itself would do at restore"
+FORMATS_TITLE = "What restoring the result costs Flink, by format"
+SHAPES_TITLE = "How evenly bytes would be distributed"
 
 
 def restores_table(insight: Insight) -> Table:
@@ -31,17 +31,17 @@ def restores_table(insight: Insight) -> Table:
 
 
 def _restore_row(restore: JobRestore) -> tuple[str, ...]:
-    state = sum(operator.state for operator in restore.operators)
+    state_bytes = sum(operator.state for operator in restore.operators)
     subtasks = [subtask for operator in restore.operators for subtask in operator.subtasks]
     bytes_read = sum(subtask.read for subtask in subtasks)
     slowest_subtask = max(subtasks, key=lambda s: (s.by_record, s.read))
-    databases = max((len(s.handles) for s in subtasks if s.base is not None), default=0)
+    database_count = max((len(s.handles) for s in subtasks if s.base is not None), default=0)
     return (
-        f"{restore_shape(restore)} ({restore.shape})",
-        f"{human_bytes(bytes_read)} ({bytes_read / state:.2f} ×)" if state else human_bytes(bytes_read),
+        f"{restore_shape_text(restore)} ({restore.shape})",
+        f"{human_bytes(bytes_read)} ({bytes_read / state_bytes:.2f} ×)" if state_bytes else human_bytes(bytes_read),
         human_bytes(sum(subtask.by_record for subtask in subtasks)),
         f"{human_bytes(slowest_subtask.read)}, {human_bytes(slowest_subtask.by_record)} by record",
-        f"up to {databases} a subtask" if databases else "",
+        f"up to {database_count} a subtask" if database_count else "",
         f"about {duration(restore.seconds)}",
     )
 
@@ -51,12 +51,12 @@ def formats_table(insight: Insight) -> Table:
     formats = insight.durations.formats if insight.durations is not None else ()
     rows = [
         (
-            f"{option.format}{' (this plan)' if option.chosen else ''}",
-            human_bytes(option.read),
-            human_bytes(option.by_record),
-            f"about {duration(option.seconds)}",
+            f"{restore.format}{' (this plan)' if restore.chosen else ''}",
+            human_bytes(restore.read),
+            human_bytes(restore.by_record),
+            f"about {duration(restore.seconds)}",
         )
-        for option in formats
+        for restore in formats
     ]
     return table(("format", "Flink reads", "record by record", "takes"), rows)
 
@@ -71,19 +71,19 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         for restore in insight.restores
         if any(operator.new_parallelism > operator.parallelism for operator in restore.operators)
     ]
-    merging_restore = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
+    merging_restore = next((restore for restore in scaled_out if _merging_subtask_count(restore)), None)
     splitting_restore = next(
-        (restore for restore in scaled_out if not _merging_subtasks(restore) and _has_databases(restore)),
+        (restore for restore in scaled_out if not _merging_subtask_count(restore) and _has_databases(restore)),
         None,
     )
     if merging_restore and splitting_restore:
         yield (
-            f"{restore_shape(merging_restore)} costs Flink more than {restore_shape(splitting_restore)}: "
-            f"{counted(_merging_subtasks(merging_restore), 'subtask')} would need several databases: each downloads "
-            "them all, opens one and copies the rows of the others; at "
-            f"{restore_shape(splitting_restore)} each subtask needs one database, and copies no rows"
+            f"{restore_shape_text(merging_restore)} costs Flink more than {restore_shape_text(splitting_restore)}: "
+            f"{counted(_merging_subtask_count(merging_restore), 'subtask')} would need several databases: each "
+            "downloads them all, opens one and copies the rows of the others; at "
+            f"{restore_shape_text(splitting_restore)} each subtask needs one database, and copies no rows"
         )
-    if any(map(_merging_subtasks, insight.restores)):
+    if any(map(_merging_subtask_count, insight.restores)):
         foreign_handles = {
             (operator.operator_id, handle)
             for restore in insight.restores
@@ -102,7 +102,7 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         )
 
 
-def restore_shape(restore: JobRestore) -> str:
+def restore_shape_text(restore: JobRestore) -> str:
     """Return the old and the new parallelism of a restore as text, such as `4 → 6`."""
     shapes = sorted({arrow(o.parallelism, o.new_parallelism) for o in restore.operators})
     return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
@@ -112,7 +112,7 @@ def _has_databases(restore: JobRestore) -> bool:
     return any(subtask.base is not None for operator in restore.operators for subtask in operator.subtasks)
 
 
-def _merging_subtasks(restore: JobRestore) -> int:
+def _merging_subtask_count(restore: JobRestore) -> int:
     """Return the number of subtasks that would copy rows from several databases into one."""
     return sum(bool(subtask.copied) for operator in restore.operators for subtask in operator.subtasks)
 
@@ -158,11 +158,11 @@ def _candidate(advice: ShapeAdvice, parallelism: int) -> Candidate:
 
 def shape_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about parallelisms that do not divide the max parallelism, hot key groups, and few keys."""
-    shapes: dict[tuple[int, int], list[ShapeAdvice]] = {}
+    advice_by_shape: dict[tuple[int, int], list[ShapeAdvice]] = {}
     for advice in _shapes_with_enough_keys(insight):
         if advice.idle >= _NOTABLE_IDLE_SHARE:
-            shapes.setdefault((advice.parallelism, advice.max_parallelism), []).append(advice)
-    for same_shape in shapes.values():
+            advice_by_shape.setdefault((advice.parallelism, advice.max_parallelism), []).append(advice)
+    for same_shape in advice_by_shape.values():
         yield _idle_sentence(same_shape)
     for advice in insight.shapes:
         if advice.hot and advice.hot[0].bytes >= _NOTABLE_HOT_BYTES:
@@ -170,10 +170,11 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
             yield f"{advice.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
     shapes_with_few_keys = [advice for advice in insight.shapes if advice.few_keys is not None]
     if shapes_with_few_keys:
-        most_keys = max(advice.few_keys or 0 for advice in shapes_with_few_keys)
+        largest_key_count = max(advice.few_keys or 0 for advice in shapes_with_few_keys)
         yield (
             f"{_labels(shapes_with_few_keys)}: {'at most ' if len(shapes_with_few_keys) > 1 else ''}about "
-            f"{counted(most_keys, 'key')}, so few that their distribution is chance, and says nothing about a shape"
+            f"{counted(largest_key_count, 'key')}, so few that their distribution is chance, and says nothing about a "
+            "shape"
         )
 
 
@@ -182,7 +183,7 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     advice = same_shape[0]
     parallelism, max_parallelism, recommended = advice.parallelism, advice.max_parallelism, advice.recommended
     candidate = _candidate(advice, parallelism)
-    number_of_larger = max_parallelism - parallelism * candidate.least_key_groups
+    larger_count = max_parallelism - parallelism * candidate.least_key_groups
     better_maximum = advice.recommended_max_parallelism
     alternative_clause = (
         f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
@@ -192,7 +193,7 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     worst_evenness = max(_evenness_at(advice, recommended) for advice in same_shape)
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {max_parallelism}; "
-        f"{counted(number_of_larger, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
+        f"{counted(larger_count, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
         f"others {candidate.least_key_groups}, so {advice.idle:.0%} of the capacity would be idle even if all key "
         f"groups were equally large. All subtasks own equally many key groups at {advice.lower} and {advice.upper} "
         f"(recommended: {recommended}, with worst ÷ mean {worst_evenness:.2f} of bytes)"
@@ -206,25 +207,25 @@ def _labels(same_shape: list[ShapeAdvice]) -> str:
     return ", ".join(labels[:_MOST_NAMED]) + others_text
 
 
-_LARGE_UNION = 64 * 1024 * 1024
+_LARGE_UNION_BYTES = 64 * 1024 * 1024
 """A union list state counts as large if all subtasks together restore at least this many bytes of it."""
 
 
 def union_sentences(insight: Insight) -> Iterator[str]:
     """Yield a sentence for each union list that grows with every restore, or is large."""
     for union in insight.unions:
-        name = f"{union.label}, state {union.state}"
+        label = f"{union.label}, state {union.state}"
         size_text = (
             f"{human_bytes(union.bytes)} go to each of {counted(union.parallelism, 'subtask')}, "
             f"{human_bytes(union.bytes_at_restore)} in all"
         )
         if union.repeated:
             yield (
-                f"{name}: the subtasks wrote the same elements. If each subtask keeps all that it gets, this union "
+                f"{label}: the subtasks wrote the same elements. If each subtask keeps all that it gets, this union "
                 f"list grows with every restore; {size_text}. Let each subtask keep only its own part"
             )
-        elif union.bytes_at_restore >= _LARGE_UNION:
-            yield f"{name}: a union list, {size_text}"
+        elif union.bytes_at_restore >= _LARGE_UNION_BYTES:
+            yield f"{label}: a union list, {size_text}"
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
@@ -280,15 +281,15 @@ def _first_items_text(items: Sequence[object]) -> str:
 
 def duration_sentences(insight: Insight) -> Iterator[str]:
     """Yield how long the job would be down with this run, and with Flink's own rescale."""
-    times = insight.durations
-    if times is None:
+    durations = insight.durations
+    if durations is None:
         return
     yield (
-        f"estimated, on two cores: a run takes about {duration(times.run)}, and then Flink restores for about "
-        f"{duration(times.restore)}; the job is down for both, unless its state is moved while it runs"
+        f"estimated, on two cores: a run takes about {duration(durations.run)}, and then Flink restores for about "
+        f"{duration(durations.restore)}; the job is down for both, unless its state is moved while it runs"
     )
-    if times.flink is not None:
-        yield f"Flink's own rescale, without this run: the job is down for about {duration(times.flink)}"
+    if durations.flink is not None:
+        yield f"Flink's own rescale, without this run: the job is down for about {duration(durations.flink)}"
 
 
 def sentences(insight: Insight) -> list[str]:
@@ -300,9 +301,9 @@ def sentences(insight: Insight) -> list[str]:
 def insight_blocks(insight: Insight) -> list[Block]:
     """Return the tables, then a paragraph for each sentence."""
     tables: list[Block] = [
-        *table_section(RESTORES, restores_table(insight)),
-        *table_section(FORMATS, formats_table(insight)),
-        *table_section(SHAPES, shapes_table(insight)),
+        *table_section(RESTORES_TITLE, restores_table(insight)),
+        *table_section(FORMATS_TITLE, formats_table(insight)),
+        *table_section(SHAPES_TITLE, shapes_table(insight)),
         *note_on_rest(
             len(_shapes_with_enough_keys(insight)) - _MOST_SHAPES, "more operator", "more operators", is_in_report=False
         ),

@@ -36,11 +36,11 @@ _NOTE_WITHOUT_NAMES = (
 
 
 def inspection(
-    snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = (), line: ReleaseLine | None = None
+    snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = (), release_line: ReleaseLine | None = None
 ) -> Inspection:
     """Return the document of a snapshot and of the Kafka offsets in it.
 
-    With `line`, a Flink release line, the document also says what that Flink would restore.
+    With `release_line`, a Flink release line, the document also says what that Flink would restore.
     """
     metadata = snapshot.metadata
     return Inspection(
@@ -69,7 +69,7 @@ def inspection(
             *unused_names_note(snapshot.unused_names),
         ),
         insight=snapshot_insight(snapshot),
-        for_flink=None if line is None else prospects(snapshot, line, source_offsets),
+        for_flink=None if release_line is None else prospects(snapshot, release_line, source_offsets),
     )
 
 

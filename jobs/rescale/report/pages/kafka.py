@@ -43,8 +43,8 @@ def kafka_document(offsets: KafkaOffsets, new_parallelism: int | None = None) ->
 
 
 def _partition(position: Position, subtask: int, new_subtask: int | UnsetType) -> KafkaPartition:
-    (topic, partition), next_offset, stop = position
-    return KafkaPartition(topic, partition, next_offset, stop, subtask, new_subtask)
+    (topic, partition), next_offset, stop_offset = position
+    return KafkaPartition(topic, partition, next_offset, stop_offset, subtask, new_subtask)
 
 
 def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:

@@ -68,21 +68,21 @@ def _reasons(operators: list[OperatorProspect]) -> list[str]:
 
 def _remedies(operators: list[OperatorProspect]) -> list[str]:
     """Return each piece of advice once, with the operators to which it applies."""
-    labels_by_way: dict[str, list[str]] = {}
+    labels_by_advice: dict[str, list[str]] = {}
     for operator in operators:
         for state in operator.states:
-            if state.reason is not None and operator.label not in labels_by_way.setdefault(state.reason.way, []):
-                labels_by_way[state.reason.way].append(operator.label)
-    return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in labels_by_way.items()]
+            if state.reason is not None and operator.label not in labels_by_advice.setdefault(state.reason.way, []):
+                labels_by_advice[state.reason.way].append(operator.label)
+    return [f"{advice}: {first_of(labels, _MOST_NAMED)}" for advice, labels in labels_by_advice.items()]
 
 
 def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
     """Return the command that drops the state that is not restored, and keeps all other state."""
-    unrestorable = [operator.label for operator in operators if operator.restores == Restores.NO]
-    if not unrestorable:
+    unrestorable_labels = [operator.label for operator in operators if operator.restores == Restores.NO]
+    if not unrestorable_labels:
         return []
-    options = " ".join(f"--drop {quoted(label)}" for label in unrestorable)
+    options_text = " ".join(f"--drop {quoted(label)}" for label in unrestorable_labels)
     return [
         paragraph("or give up the state that is not restored, and keep the rest:"),
-        Command(f"rescale run {quoted(snapshot)} --target TARGET {options}"),
+        Command(f"rescale run {quoted(snapshot)} --target TARGET {options_text}"),
     ]

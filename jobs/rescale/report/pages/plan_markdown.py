@@ -19,7 +19,7 @@ from rescale.report.page import (
 )
 from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.declared import DECLARED, declared_lines
-from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
+from rescale.report.pages.insights import FORMATS_TITLE, RESTORES_TITLE, formats_table, restores_table, sentences
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.renderers.markdown import render_markdown
@@ -28,7 +28,7 @@ from rescale.text.units import counted, human_bytes, instant_text
 
 _MOST_OPERATORS = 10
 
-_EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask as a multiple of the mean, before → after"
+_EVENNESS_NOTE = "worst ÷ mean: the keyed state of the fullest subtask as a multiple of the mean, before → after"
 
 
 def plan_markdown(document: PlanDocument) -> str:
@@ -41,7 +41,7 @@ def approval_page(document: PlanDocument) -> Page:
     title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
     shown_blocks: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
-        shown_blocks.append(Bullets("", (*meanings, _EVENNESS)))
+        shown_blocks.append(Bullets("", (*meanings, _EVENNESS_NOTE)))
     blocks: list[Block] = [
         paragraph(
             (
@@ -61,8 +61,8 @@ def approval_page(document: PlanDocument) -> Page:
         *list_section(DECLARED, declared_lines(document.surgery)),
         Section(title, tuple(shown_blocks)),
         *list_section("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
-        *table_section(RESTORES, restores_table(document.insight)),
-        *table_section(FORMATS, formats_table(document.insight)),
+        *table_section(RESTORES_TITLE, restores_table(document.insight)),
+        *table_section(FORMATS_TITLE, formats_table(document.insight)),
         *list_section("Good to know", cut_lines(sentences(document.insight))),
         *cluster_blocks(document.cluster),
         *list_section("Warnings", document.warnings),

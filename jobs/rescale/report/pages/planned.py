@@ -53,7 +53,7 @@ def plan_document(
     insight = plan_insight(plan, snapshot)
     estimate = cluster_report(plan, cluster) if cluster is not None else None
     advice_by_id = {advice.operator_id: advice for advice in insight.shapes}
-    parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
+    new_parallelism_by_id = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(
         plan=plan.digest,
         source=plan.source,
@@ -64,7 +64,9 @@ def plan_document(
             _operator(operator, old, advice_by_id.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ),
-        kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in source_offsets),
+        kafka=tuple(
+            kafka_document(offsets, new_parallelism_by_id[offsets.operator.operator_id]) for offsets in source_offsets
+        ),
         surgery=plan.surgery,
         warnings=(*plan.warnings, *cluster_warnings(estimate), *unused_names_note(snapshot.unused_names)),
         start=plan.start.command,

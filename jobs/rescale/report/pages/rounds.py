@@ -10,7 +10,7 @@ from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, human_bytes
 
 _HEADERS = ("round", "checkpoint", "rows written", "rows deleted", "written", "read", "change", "expected", "took")
-_KINDS = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
+_KIND_NOTES = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
 _MOST_SHOWN = 20
 
 TITLE = "Rounds"
@@ -25,7 +25,10 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     """Return a table of the last rounds, in order; no table without rounds."""
     if not rounds:
         return []
-    expected_seconds: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
+    expected_seconds: list[float | None] = [
+        None,
+        *(earlier_round.last_round_seconds for earlier_round, _ in pairwise(rounds)),
+    ]
     rows = [_row(*row) for row in zip(rounds, expected_seconds, strict=True)][-_MOST_SHOWN:]
     summary = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     if (compared := rounds[-1].compared) is not None:
@@ -37,7 +40,7 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
 
 def _row(follower_round: Round, expected_seconds: float | None) -> tuple[str, ...]:
     return (
-        f"{follower_round.number}{_KINDS[follower_round.kind]}",
+        f"{follower_round.number}{_KIND_NOTES[follower_round.kind]}",
         str(follower_round.checkpoint),
         _number_or_dash(follower_round.rows_written, "{:,}"),
         _number_or_dash(follower_round.rows_deleted, "{:,}"),
@@ -49,5 +52,5 @@ def _row(follower_round: Round, expected_seconds: float | None) -> tuple[str, ..
     )
 
 
-def _number_or_dash(number: float | None, form: str) -> str:
-    return "-" if number is None else form.format(number)
+def _number_or_dash(number: float | None, format_spec: str) -> str:
+    return "-" if number is None else format_spec.format(number)

@@ -83,15 +83,15 @@ def _render_line(line: Line) -> str:
 
 def _code(text: str) -> str:
     """Return the text as code, between more backticks than any run of backticks in it has."""
-    ticks = "`" * (_longest_ticks(text) + 1)
+    backticks = "`" * (_longest_backticks(text) + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{space}{text}{space}{ticks}"
+    return f"{backticks}{space}{text}{space}{backticks}"
 
 
 def _fenced(line: str) -> str:
-    fence = "`" * max(3, _longest_ticks(line) + 1)
+    fence = "`" * max(3, _longest_backticks(line) + 1)
     return f"{fence}\n{line}\n{fence}"
 
 
-def _longest_ticks(text: str) -> int:
+def _longest_backticks(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)

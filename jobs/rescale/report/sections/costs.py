@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from rescale.insight.insight import Insight, JobRestore
 from rescale.report.figures import Part, StackedBar, StackedBars
 from rescale.report.page import Block, Figure, Section, paragraph, table
-from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restore_shape, restores_table
+from rescale.report.pages.insights import (
+    FORMATS_TITLE,
+    RESTORES_TITLE,
+    formats_table,
+    restore_shape_text,
+    restores_table,
+)
 from rescale.text.units import duration, human_bytes
 
 _LEGEND = ("read", "put into the backend, record by record", "copied out of other databases, row by row")
@@ -28,7 +34,7 @@ def _flink_restores(insight: Insight) -> list[Block]:
     if not possible_restores:
         return [*refusals]
     rows = [_restore_row(restore) for restore in possible_restores]
-    figure = Figure(RESTORES, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
+    figure = Figure(RESTORES_TITLE, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
     return [*refusals, figure]
 
 
@@ -44,7 +50,7 @@ def _restore_row(restore: JobRestore) -> _BarRow:
                 replayed_bytes += subtask.by_record
             else:
                 copied_bytes += subtask.by_record
-    label = f"{restore.shape}: {restore_shape(restore)}"
+    label = f"{restore.shape}: {restore_shape_text(restore)}"
     return label, (bytes_read, replayed_bytes, copied_bytes), f"about {duration(restore.seconds)}"
 
 
@@ -54,14 +60,14 @@ def _result_formats(insight: Insight) -> list[Block]:
     formats = insight.durations.formats
     rows: list[_BarRow] = [
         (
-            f"{option.format}{' (this plan)' if option.chosen else ''}",
-            (option.read, option.by_record, 0),
-            f"about {duration(option.seconds)}",
+            f"{restore.format}{' (this plan)' if restore.chosen else ''}",
+            (restore.read, restore.by_record, 0),
+            f"about {duration(restore.seconds)}",
         )
-        for option in formats
+        for restore in formats
     ]
     caption = "A new subtask reads only its own state: records, which it inserts one by one, or files, which it opens."
-    return [Figure(FORMATS, caption, _bars(rows), formats_table(insight))]
+    return [Figure(FORMATS_TITLE, caption, _bars(rows), formats_table(insight))]
 
 
 def _bars(rows: Sequence[_BarRow]) -> StackedBars:
@@ -70,16 +76,18 @@ def _bars(rows: Sequence[_BarRow]) -> StackedBars:
         StackedBar(
             label,
             tuple(
-                Part(kind, size / most_bytes, f"{_LEGEND[kind]}: {human_bytes(size)}")
-                for kind, size in enumerate(sizes)
+                Part(legend_index, size / most_bytes, f"{_LEGEND[legend_index]}: {human_bytes(size)}")
+                for legend_index, size in enumerate(sizes)
                 if size
             ),
             total_text,
         )
         for label, sizes, total_text in rows
     )
-    used_kinds = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
-    return StackedBars(bars, _LEGEND[: used_kinds + 1])
+    last_used_index = max(
+        (legend_index for _, sizes, _ in rows for legend_index, size in enumerate(sizes) if size), default=0
+    )
+    return StackedBars(bars, _LEGEND[: last_used_index + 1])
 
 
 def _step_times(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
@@ -101,5 +109,5 @@ def _step_times(insight: Insight, seconds_by_step: dict[str, float]) -> list[Blo
     return [Figure("Time by step", caption, drawing, table(("step", "estimated", "took"), rows))]
 
 
-def _step_bar(kind: int, label: str, seconds: float, longest_seconds: float) -> StackedBar:
-    return StackedBar(label, (Part(kind, seconds / longest_seconds, duration(seconds)),), duration(seconds))
+def _step_bar(legend_index: int, label: str, seconds: float, longest_seconds: float) -> StackedBar:
+    return StackedBar(label, (Part(legend_index, seconds / longest_seconds, duration(seconds)),), duration(seconds))

@@ -83,8 +83,8 @@ def sparkline(label: str, before: Sequence[int], after: Sequence[int] | None, ca
 
 
 def _heights(numbers: Sequence[int], highest_number: int) -> tuple[float, ...]:
-    bars = min(len(numbers), _MOST_BARS)
-    cuts = [bar * len(numbers) // bars for bar in range(bars + 1)] if bars else []
+    bar_count = min(len(numbers), _MOST_BARS)
+    cuts = [bar * len(numbers) // bar_count for bar in range(bar_count + 1)] if bar_count else []
     return tuple(max(numbers[first:end]) / highest_number for first, end in pairwise(cuts))
 
 

@@ -15,9 +15,9 @@ from rescale.report.sections.dealt_elements import sparkline
 from rescale.text.units import counted
 
 
-def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
+def kafka_section(sources: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
     """Return the section about Kafka sources; none without a source."""
-    shown_sources = documents[: detail.most_rows]
+    shown_sources = sources[: detail.most_rows]
     blocks: list[Block] = []
     sparks = [
         sparkline(
@@ -30,7 +30,7 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         if source.partitions
     ]
     if sparks:
-        rows, partition_count = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
+        rows, partition_count = list(_partition_rows(shown_sources)), sum(len(source.partitions) for source in sources)
         is_planned = bool(shown_sources[0].partitions) and shown_sources[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if is_planned else []))
         is_cut = len(rows) > 4 * detail.most_rows
@@ -41,7 +41,7 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         numbers = table(headers, rows[: 4 * detail.most_rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))
     blocks += [paragraph(kafka_line(source)) for source in shown_sources if not source.partitions]
-    labelled_findings = [(source.operator, finding) for source in documents for finding in source.findings]
+    labelled_findings = [(source.operator, finding) for source in sources for finding in source.findings]
     blocks += [
         WarningBlock(f"{label}: {finding.sentence} [{finding.name}]")
         for label, finding in labelled_findings[: detail.most_rows]
@@ -49,8 +49,8 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
     return [Section("Kafka sources", tuple(blocks))] if blocks else []
 
 
-def _partitions(documents: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]]:
-    for source in documents:
+def _partition_rows(sources: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]]:
+    for source in sources:
         for partition in source.partitions:
             next_offset = partition.next
             new_subtask = [] if partition.new_subtask is UNSET else [partition.new_subtask]

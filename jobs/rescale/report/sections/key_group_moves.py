@@ -76,11 +76,11 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     return Figure("What moves where", caption, drawing, numbers, "the largest moves")
 
 
-def _axis_label(which: str, shape: KeyedShape) -> str:
-    """Return the label of an axis of the matrix; `which` is old or new."""
+def _axis_label(side_name: str, shape: KeyedShape) -> str:
+    """Return the label of an axis of the matrix; `side_name` is old or new."""
     subtasks_per_line = -(-shape.parallelism // _MOST_MATRIX_LINES)
     per_line_text = f", up to {subtasks_per_line} a line" if subtasks_per_line > 1 else ""
-    return f"{which}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
+    return f"{side_name}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
 
 
 def _strip(side: KeyedSide, detail: DetailLevel, hot_tooltips: dict[int, str]) -> Strip:
@@ -97,18 +97,19 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot_tooltips: dict[int, str]) -
 
 
 def _subtask_shares(side: KeyedSide) -> Iterator[Share]:
-    sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
+    sizes, cumulative_bytes = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
-        tooltip = f"subtask {subtask}: key groups {_range_text(first, end)}, {human_bytes(ends[end] - ends[first])}"
+        size_text = human_bytes(cumulative_bytes[end] - cumulative_bytes[first])
+        tooltip = f"subtask {subtask}: key groups {_range_text(first, end)}, {size_text}"
         yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
 def _part_shares(sizes: Sequence[int], part_count: int) -> Iterator[Share]:
-    ends = list(accumulate(sizes, initial=0))
+    cumulative_bytes = list(accumulate(sizes, initial=0))
     cuts = [part * len(sizes) // part_count for part in range(part_count + 1)]
     for first, end in pairwise(cuts):
         key_groups = f"key group{'s' if end - first > 1 else ''} {_range_text(first, end)}"
-        tooltip = f"{key_groups}: {human_bytes(ends[end] - ends[first])}"
+        tooltip = f"{key_groups}: {human_bytes(cumulative_bytes[end] - cumulative_bytes[first])}"
         yield Share(first / len(sizes), end / len(sizes), "", tooltip)
 
 
@@ -120,20 +121,20 @@ def _resampled(sizes: Sequence[int], cell_count: int) -> list[float]:
     """Return the bytes of `cell_count` cells, each of which covers an equal part of the key groups."""
     if len(sizes) == cell_count:
         return [*map(float, sizes)]
-    ends = list(accumulate(map(float, sizes), initial=0.0))
+    cumulative_bytes = list(accumulate(map(float, sizes), initial=0.0))
 
     def bytes_before(cell: int) -> float:
         whole_groups, remainder = divmod(cell * len(sizes), cell_count)
-        return ends[whole_groups] + (remainder / cell_count * sizes[whole_groups] if remainder else 0.0)
+        return cumulative_bytes[whole_groups] + (remainder / cell_count * sizes[whole_groups] if remainder else 0.0)
 
     return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(cell_count)]
 
 
-def _shade(part: float) -> int:
+def _shade(fraction: float) -> int:
     """Return the shade for a fraction of the darkest shade, in a few steps; any fraction above 0 is visible."""
-    if part <= 0:
+    if fraction <= 0:
         return 0
-    return 255 * max(1, round(min(part, 1.0) * _SHADE_STEPS)) // _SHADE_STEPS
+    return 255 * max(1, round(min(fraction, 1.0) * _SHADE_STEPS)) // _SHADE_STEPS
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
@@ -141,14 +142,17 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return
     max_parallelism, new_max_parallelism = old.shape.max_parallelism, new.shape.max_parallelism
-    ends = list(accumulate(old.sizes, initial=0))
+    cumulative_bytes = list(accumulate(old.sizes, initial=0))
     for flow in flows(old.shape, new.shape):
-        length, size = flow.last + 1 - flow.first, ends[flow.last + 1] - ends[flow.first]
+        length, size = (
+            flow.last_group + 1 - flow.first_group,
+            cumulative_bytes[flow.last_group + 1] - cumulative_bytes[flow.first_group],
+        )
         yield Ribbon(
-            flow.first / max_parallelism,
-            (flow.last + 1) / max_parallelism,
-            flow.new_first / new_max_parallelism,
-            (flow.new_first + length) / new_max_parallelism,
+            flow.first_group / max_parallelism,
+            (flow.last_group + 1) / max_parallelism,
+            flow.new_first_group / new_max_parallelism,
+            (flow.new_first_group + length) / new_max_parallelism,
             flow.subtask == flow.new_subtask,
             flow.new_subtask % 2 == 1,
             f"subtask {flow.subtask} to {flow.new_subtask}: {counted(length, 'key group')}, {human_bytes(size)}",
@@ -160,9 +164,9 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
         return "Every key group stays with its subtask"
     if not groups_stay_together(old.shape, new.shape):
         return "Every key is hashed again, so nearly every old subtask has records for every new one"
-    ends = list(accumulate(old.sizes, initial=0))
+    cumulative_bytes = list(accumulate(old.sizes, initial=0))
     moving_flows = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
-    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving_flows)
+    size = sum(cumulative_bytes[flow.last_group + 1] - cumulative_bytes[flow.first_group] for flow in moving_flows)
     return f"{human_bytes(size)} of {human_bytes(old.total)} go to another subtask"
 
 

@@ -45,9 +45,9 @@ class KeyedOperator:
 def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], insight: Insight) -> list[KeyedOperator]:
     """Return the operators with keyed state of a plan or an inspection, the largest first."""
     operator_by_id = {operator.operator_id: operator for operator in operators}
-    hot_groups = {advice.operator_id: advice.hot for advice in insight.shapes}
+    hot_groups_by_id = {advice.operator_id: advice.hot for advice in insight.shapes}
     with_keyed_state = [
-        _keyed_operator(operator_by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
+        _keyed_operator(operator_by_id[groups.operator_id], groups, hot_groups_by_id.get(groups.operator_id, ()))
         for groups in insight.key_groups
     ]
     return sorted(with_keyed_state, key=lambda operator: -operator.old.total)

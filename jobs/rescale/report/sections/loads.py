@@ -66,58 +66,71 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     A ring marks the parallelism of `side`, filled dots mark parallelisms that divide the max parallelism.
     """
     requested_parallelism, max_parallelism = side.shape.parallelism, side.shape.max_parallelism
-    ends = list(accumulate(side.sizes, initial=0))
+    cumulative_bytes = list(accumulate(side.sizes, initial=0))
     last_parallelism = min(max_parallelism, max(4 * requested_parallelism, 16))
-    numbers = _parallelisms(max_parallelism, last_parallelism, requested_parallelism)
-    evenness = {number: evenness_over(ends, number) for number in numbers}
-    marked_numbers = [number for number in numbers if max_parallelism % number == 0 or number == requested_parallelism]
-    nearest_numbers = sorted(
-        sorted(marked_numbers, key=lambda number: abs(log(number / requested_parallelism)))[: detail.most_rows]
+    parallelisms = _parallelisms(max_parallelism, last_parallelism, requested_parallelism)
+    evenness_by_parallelism = {
+        parallelism: evenness_over(cumulative_bytes, parallelism) for parallelism in parallelisms
+    }
+    marked_parallelisms = [
+        parallelism
+        for parallelism in parallelisms
+        if max_parallelism % parallelism == 0 or parallelism == requested_parallelism
+    ]
+    nearest_parallelisms = sorted(
+        sorted(marked_parallelisms, key=lambda parallelism: abs(log(parallelism / requested_parallelism)))[
+            : detail.most_rows
+        ]
     )
     rows = [
         (
-            number,
-            f"{evenness[number]:.2f}",
-            group_counts_text(max_parallelism, number),
-            "asked" if number == requested_parallelism else "",
+            parallelism,
+            f"{evenness_by_parallelism[parallelism]:.2f}",
+            group_counts_text(max_parallelism, parallelism),
+            "asked" if parallelism == requested_parallelism else "",
         )
-        for number in nearest_numbers
+        for parallelism in nearest_parallelisms
     ]
+    requested_evenness = evenness_by_parallelism[requested_parallelism]
     return Figure(
         "Evenness over parallelism",
-        f"At {requested_parallelism} the fullest subtask holds {evenness[requested_parallelism]:.2f} times the mean of "
-        f"bytes. Filled dots divide the max parallelism {max_parallelism:,}: all subtasks own equally many key groups. "
+        f"At {requested_parallelism} the fullest subtask holds {requested_evenness:.2f} times the mean of bytes. "
+        f"Filled dots divide the max parallelism {max_parallelism:,}: all subtasks own equally many key groups. "
         f"The ring is parallelism {requested_parallelism}.",
-        _curve(evenness, last_parallelism, requested_parallelism, max_parallelism),
+        _curve(evenness_by_parallelism, last_parallelism, requested_parallelism, max_parallelism),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
 
 
 def _curve(
-    evenness: Mapping[int, float], last_parallelism: int, requested_parallelism: int, max_parallelism: int
+    evenness_by_parallelism: Mapping[int, float],
+    last_parallelism: int,
+    requested_parallelism: int,
+    max_parallelism: int,
 ) -> Curve:
-    """Return the curve from 1 to `last_parallelism`; `evenness` has worst ÷ mean of bytes by parallelism."""
-    top = min(_LARGEST_RATIO, max(2.0, *evenness.values()))
+    """Return the curve from 1 to `last_parallelism`; evenness is worst ÷ mean of bytes."""
+    largest_height = min(_LARGEST_RATIO, max(2.0, *evenness_by_parallelism.values()))
     points = tuple(
         Point(
-            _log_position(number, last_parallelism),
-            (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {group_counts_text(max_parallelism, number)} key groups "
-            "each",
-            max_parallelism % number == 0,
-            number == requested_parallelism,
+            _log_position(parallelism, last_parallelism),
+            (min(height, largest_height) - 1) / (largest_height - 1),
+            f"parallelism {parallelism}: worst ÷ mean {height:.2f}, {group_counts_text(max_parallelism, parallelism)} "
+            "key groups each",
+            max_parallelism % parallelism == 0,
+            parallelism == requested_parallelism,
         )
-        for number, height in evenness.items()
+        for parallelism, height in evenness_by_parallelism.items()
     )
     ticks = tuple(
-        AxisTick(_log_position(number, last_parallelism), f"{number:,}") for number in _tick_numbers(last_parallelism)
+        AxisTick(_log_position(parallelism, last_parallelism), f"{parallelism:,}")
+        for parallelism in _tick_numbers(last_parallelism)
     )
-    at_least = "≥ " if max(evenness.values()) > top else ""
+    at_least = "≥ " if max(evenness_by_parallelism.values()) > largest_height else ""
     y_ticks = tuple(
-        AxisTick((height - 1) / (top - 1), f"{at_least if height == top else ''}{height:.3g}")
+        AxisTick((height - 1) / (largest_height - 1), f"{at_least if height == largest_height else ''}{height:.3g}")
         for height in _Y_TICKS
-        if height <= top
+        if height <= largest_height
     )
     return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
 
@@ -143,8 +156,8 @@ def _tick_numbers(last_parallelism: int) -> Iterator[int]:
 
 def group_counts_text(max_parallelism: int, parallelism: int) -> str:
     """Return the number of key groups that a subtask owns, as in `42 or 43`."""
-    least, rest = divmod(max_parallelism, parallelism)
-    return f"{least} or {least + 1}" if rest else str(least)
+    least, remainder = divmod(max_parallelism, parallelism)
+    return f"{least} or {least + 1}" if remainder else str(least)
 
 
 def fullest(sizes: Sequence[int], subtask_count: int) -> list[tuple[int, int]]:
