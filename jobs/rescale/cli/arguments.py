@@ -38,11 +38,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_request_options(
-    parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, with_shape: bool = False
+    parser: argparse.ArgumentParser, command: str, changed_job_help: str = "", *, with_shape: bool = False
 ) -> None:
-    """Add the options of a request to a command; `changed_job` is the help of the option group for changed jobs."""
+    """Add the options of a request to a command; `changed_job_help` describes the options for changed jobs."""
     groups = {Group.SHAPE: _SHAPE_HELP} if with_shape else {}
-    groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
+    groups |= {Group.CHANGED_JOB: changed_job_help} if changed_job_help else {}
     add_options(parser, command, groups, complete_operators)
 
 
@@ -86,27 +86,27 @@ def _checked_master(word: str) -> str:
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe a cluster, which `cluster_of` reads."""
-    cluster = parser.add_argument_group(
+    group = parser.add_argument_group(
         "estimate for a cluster",
         "With any of these options, the plan estimates a run on that cluster: its duration, the limiting resource, the "
         "shuffled bytes, requests to S3, scratch space and memory; and it warns of what does not fit. "
         f"The variable {CLUSTER_VARIABLE} sets defaults, such as 'executors=40 cores=8'.",
     )
-    cluster.add_argument("--executors", metavar="N", help=f"number of executors (default: {Cluster.executors})")
-    cluster.add_argument("--cores", metavar="N", help=f"cores of each executor (default: {Cluster.cores})")
-    cluster.add_argument(
+    group.add_argument("--executors", metavar="N", help=f"number of executors (default: {Cluster.executors})")
+    group.add_argument("--cores", metavar="N", help=f"cores of each executor (default: {Cluster.cores})")
+    group.add_argument(
         "--bandwidth",
         metavar="SIZE",
         help="network bandwidth of each executor in bytes per second, such as 1.2GB (default: 5 Gbit/s)",
     )
-    cluster.add_argument("--scratch", metavar="SIZE", help="disk space of each executor, such as 200Gi")
-    cluster.add_argument("--driver-memory", metavar="SIZE", help="memory limit of the driver's pod, such as 4Gi")
+    group.add_argument("--scratch", metavar="SIZE", help="disk space of each executor, such as 200Gi")
+    group.add_argument("--driver-memory", metavar="SIZE", help="memory limit of the driver's pod, such as 4Gi")
 
 
 def cluster_of(arguments: argparse.Namespace) -> Cluster | None:
     """Return the cluster that the options of `add_cluster` describe, or None without any of them."""
-    names = ("executors", "cores", "bandwidth", "scratch", "driver-memory")
-    return cluster_of_environment(os.environ, {name: vars(arguments)[name.replace("-", "_")] for name in names})
+    option_names = ("executors", "cores", "bandwidth", "scratch", "driver-memory")
+    return cluster_of_environment(os.environ, {name: vars(arguments)[name.replace("-", "_")] for name in option_names})
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

@@ -18,17 +18,17 @@ from rescale.storage.scratch import ScratchKind, remove_all_abandoned, scratch_f
 
 
 def run_command_step(
-    step: Step, arguments: Sequence[str], master: str, files: Mapping[str, str] | None = None
+    step: Step, arguments: Sequence[str], master: str, text_by_flag: Mapping[str, str] | None = None
 ) -> ResultDocument:
     """Run a step with these arguments and a Spark master, and return its result document.
 
-    `files` are texts by the options whose files the step reads. On a terminal, draw the progress of the step.
+    `text_by_flag` are texts by the options whose files the step reads. On a terminal, draw the progress of the step.
     """
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
         # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
         result_uri, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
-        for flag, text in (files or {}).items():
+        for flag, text in (text_by_flag or {}).items():
             file = directory / flag.removeprefix("--")
             owned.write_new(file, text.encode())
             arguments.append(f"{flag}={file}")

@@ -14,7 +14,7 @@ from rescale.storage.locations import is_s3, normalise
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
 
-_LARGEST_METADATA = 16 * 1024 * 1024
+_LARGEST_METADATA_BYTES = 16 * 1024 * 1024
 """Largest `_metadata` that a completion reads, in bytes."""
 
 
@@ -28,8 +28,8 @@ def complete_operators(row: Option, action: argparse.Action) -> None:
         action.completer = partial(_operator_uids, row.after_operator)  # type: ignore[attr-defined]
 
 
-def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Return the uids of the snapshot, each followed by `end`.
+def _operator_uids(suffix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """Return the uids of the snapshot, each followed by `suffix`.
 
     Returns none for a snapshot in S3, because reading it takes too long. Names with control characters are left out.
     """
@@ -39,7 +39,7 @@ def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> li
         if is_s3(source):
             return []
         metadata = find_metadata(source)
-        data, _pin = open_store(metadata).read_all(metadata, _LARGEST_METADATA)
+        data, _pin = open_store(metadata).read_all(metadata, _LARGEST_METADATA_BYTES)
         given_names = _given_names(parsed_args)
         names = [
             given_names.get(entry.operator_id) or entry.uid or entry.operator_id
@@ -47,7 +47,7 @@ def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> li
         ]
     except (RescaleError, OSError, UnicodeError):
         return []
-    return [f"{name}{end}" for name in names if name.isprintable()]
+    return [f"{name}{suffix}" for name in names if name.isprintable()]
 
 
 def _given_names(parsed_args: argparse.Namespace) -> dict[str, str]:

@@ -77,18 +77,18 @@ def parser() -> argparse.ArgumentParser:
         virtual_keys,
     )
 
-    common = Parser(add_help=False)
-    common.add_argument(
+    common_parser = Parser(add_help=False)
+    common_parser.add_argument(
         "--output", choices=("text", "json"), default="text", help="format of the answer (default: %(default)s)"
     )
-    root = Parser(
+    root_parser = Parser(
         prog="rescale",
         description="Change the shape of a Flink job's state between two runs of the job.",
         epilog=_EPILOG,
         formatter_class=Formatter,
     )
-    root.add_argument("--version", action=ShowVersion, help="show the version; in a checkout, with the commit")
-    commands = root.add_subparsers(metavar="COMMAND", required=True)
+    root_parser.add_argument("--version", action=ShowVersion, help="show the version; in a checkout, with the commit")
+    commands = root_parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (
         inspect,
         match,
@@ -104,10 +104,10 @@ def parser() -> argparse.ArgumentParser:
         virtual_keys,
         schema,
     ):
-        name = command.__name__.rpartition(".")[2].replace("_", "-")
+        command_name = command.__name__.rpartition(".")[2].replace("_", "-")
         command_parser = commands.add_parser(
-            name,
-            parents=[common],
+            command_name,
+            parents=[common_parser],
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             epilog=f"For example:\n\n  {command.EXAMPLE}",
@@ -115,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(command_parser)
         command_parser.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
-    return root
+    return root_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_remark(_GUIDE.removesuffix("\n"))
         return RequestError.exit_code
     try:
-        code = _execute(arguments)
+        exit_code = _execute(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has ended
         redirect_to_devnull(sys.stdout)
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failure = output_error(error)
         print_remark(f"error: {failure}")
         return failure.exit_code
-    return code
+    return exit_code
 
 
 def _reopen_standard_streams() -> None:

@@ -64,12 +64,12 @@ class Output:
 
     def report_interruption(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code. `resumes` says that the same command resumes the work."""
-        code = exit_code_of(interruption)
+        exit_code = exit_code_of(interruption)
         what = "interrupted; the same command resumes" if resumes else "interrupted"
         if self.is_json:
-            print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=code)))
+            print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=exit_code)))
         self.say(what)
-        return code
+        return exit_code
 
     def say(self, what: str) -> None:
         print_remark(printable_lines(what))

@@ -49,8 +49,8 @@ class Parser(StrictArgumentParser):
 
     def _suggestion_for(self, word: str) -> str | None:
         option = word.partition("=")[0]
-        misspelt = option.startswith("--") and option not in ("--", *self._option_string_actions)
-        suggestion = did_you_mean(option, self._option_string_actions) if misspelt else None
+        is_misspelt = option.startswith("--") and option not in ("--", *self._option_string_actions)
+        suggestion = did_you_mean(option, self._option_string_actions) if is_misspelt else None
         return f"{option}: {suggestion}" if suggestion else None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -22,7 +22,7 @@ from rescale.runstate.step import Step
 from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.units import counted, human_bytes
 
-_ATTEMPTS = 5
+_MOST_ATTEMPTS = 5
 """Number of attempts to copy files of the newest checkpoint before Flink deletes it."""
 
 
@@ -34,20 +34,20 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
             found="both options",
         )
     document = _copy_ahead(request_of(arguments), output, arguments.master)
-    output.answer(document, lambda: _text(document))
+    output.answer(document, lambda: _preparation_text(document))
 
 
 def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
     """Copy files of the source ahead. If Flink deletes the checkpoint during that, continue with the newest one."""
     refuse_followed_target(request.target)
     plan = _plan_ahead(request)
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
         begin_preparing(plan)
         try:
             result = run_command_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
         except SnapshotError as error:
             newest_plan = _plan_ahead(request)
-            if attempt == _ATTEMPTS or newest_plan.source == plan.source:
+            if attempt == _MOST_ATTEMPTS or newest_plan.source == plan.source:
                 raise
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
             plan = newest_plan
@@ -63,7 +63,7 @@ def _plan_ahead(request: Request) -> Plan:
         return prepare(request, copies_ahead=True).plan
 
 
-def _text(document: Preparation) -> str:
+def _preparation_text(document: Preparation) -> str:
     files_text = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
     new_files_text = (
         f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"

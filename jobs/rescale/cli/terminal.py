@@ -76,8 +76,8 @@ def spinner(text: str = "") -> Spinner:
     from rich.spinner import Spinner
     from rich.text import Text
 
-    takes_dots = sys.stderr.encoding.lower().startswith("utf")
-    return Spinner("dots" if takes_dots else "line", Text(printable(text)))
+    has_utf8 = sys.stderr.encoding.lower().startswith("utf")
+    return Spinner("dots" if has_utf8 else "line", Text(printable(text)))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-INTERRUPTED = 130
-TERMINATED = 143
+_INTERRUPTED_EXIT_CODE = 130
+_TERMINATED_EXIT_CODE = 143
 """Exit codes that shells report for a process that Ctrl-C or SIGTERM has ended."""
 
 
@@ -15,7 +15,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def exit_code_of(interruption: KeyboardInterrupt) -> int:
-    return TERMINATED if isinstance(interruption, Terminated) else INTERRUPTED
+    return _TERMINATED_EXIT_CODE if isinstance(interruption, Terminated) else _INTERRUPTED_EXIT_CODE
 
 
 def raise_on_sigterm() -> None:

@@ -35,9 +35,9 @@ def version_text(checkout: Path = _CHECKOUT) -> str:
 def _git_commit(checkout: Path) -> str | None:
     """Return the commit of a checkout, None without Git."""
     try:
-        git = subprocess.run(
+        git_process = subprocess.run(
             ["git", "-C", str(checkout), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False
         )
     except OSError:
         return None
-    return git.stdout.strip() or None
+    return git_process.stdout.strip() or None

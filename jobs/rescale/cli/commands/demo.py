@@ -20,11 +20,11 @@ EXAMPLE = "rescale demo --ui"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument(
+    mode_group = parser.add_mutually_exclusive_group()
+    mode_group.add_argument(
         "--ui", action="store_true", help="keep it running, with Airflow's forms and graphs in the browser"
     )
-    mode.add_argument(
+    mode_group.add_argument(
         "--flink",
         action="store_true",
         help="let Flink restore the result, too (downloads its jars from PyPI once, 240 MB; needs javac)",
@@ -52,11 +52,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _check_machine(programs: tuple[str, ...]) -> None:
-    packages = [name for name in ("airflow", "moto", "psutil", "pyspark") if find_spec(name) is None]
-    if packages:
+    missing_packages = [name for name in ("airflow", "moto", "psutil", "pyspark") if find_spec(name) is None]
+    if missing_packages:
         raise RequestError(
             "the demo needs optional dependencies that are not installed",
-            found=f"no {', '.join(packages)}",
+            found=f"no {', '.join(missing_packages)}",
             advice='pip install "flink-rescale[airflow,demo,spark]"; in a checkout: uv sync --all-extras',
         )
     missing_programs = [name for name in programs if shutil.which(name) is None]

@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.by_file:
         return _compare_by_file(arguments, output)
-    snapshots = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
-    options, files = arguments_of_step(arguments, "diff")
-    result = run_command_step(Step.DIFF, [*snapshots, *options], arguments.master, files)
+    snapshot_arguments = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
+    options, text_by_flag = arguments_of_step(arguments, "diff")
+    result = run_command_step(Step.DIFF, [*snapshot_arguments, *options], arguments.master, text_by_flag)
     document = result.read(DiffDocument)
     output.answer_page(document, difference_page)
     return 0 if document.equal else IntegrityError.exit_code

@@ -36,6 +36,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         [f"removed {counted(len(discard_answer.removed), 'file')}"] if discard_answer.removed else [_NOTHING_TO_REMOVE]
     )
     if discard_answer.left:
-        left_files = counted(len(discard_answer.left), "file")
-        text.append(f"kept {left_files} that Rescale did not write, such as {discard_answer.left[0]}")
+        left_files_text = counted(len(discard_answer.left), "file")
+        text.append(f"kept {left_files_text} that Rescale did not write, such as {discard_answer.left[0]}")
     output.answer(discard_answer, lambda: "\n".join(text))

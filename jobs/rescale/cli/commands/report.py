@@ -52,8 +52,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         # The report replaces the file that a link leads to, not the link; a pipe is used as it is.
         place = resolve_links(place)
     with waiting(f"reading {arguments.subject}"):
-        line = release_line_of(arguments)
-        page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
+        release_line = release_line_of(arguments)
+        page = report_of(subject, prefixes_of(arguments), given_uids(arguments), release_line, moves_of(arguments))
     _refuse_overwriting(place, page)
     open_store(place).put(place, page)
     output.answer(WrittenReport(place, len(page)), lambda: f"{printable(place)}: {human_bytes(len(page))}")

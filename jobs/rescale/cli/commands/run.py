@@ -94,13 +94,13 @@ def carry_out(
     `before_publishing` raises an error if the validated result must not be published.
     """
     plan = prepared.plan
-    proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
-    if not published_before:
+    proof, was_published = requested_proof or Proof.RECORDS, is_published(plan)
+    if not was_published:
         refuse_unavailable_target(plan)
     with ExitStack() as exit_stack:
         # The process and its workers start while the plan is printed.
         record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-        carry_out_plan = None if published_before else exit_stack.enter_context(lasting_mover(master, record_bytes))
+        carry_out_plan = None if was_published else exit_stack.enter_context(lasting_mover(master, record_bytes))
         planned = plan_document(
             plan, prepared.snapshot, prepared.source_offsets, cluster_of_environment(os.environ), rounds
         )

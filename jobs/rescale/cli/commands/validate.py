@@ -42,7 +42,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             expected="a source, and the result that a run has made of it",
             advice="name the source first, then the target of the run",
         )
-    options, files = arguments_of_step(arguments, "validate")
+    options, text_by_flag = arguments_of_step(arguments, "validate")
     step_arguments = ["--source", source, "--target", target, *options]
-    certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master, files).read(CertificateDocument)
+    certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master, text_by_flag).read(
+        CertificateDocument
+    )
     output.answer_page(certificate, certificate_page)
