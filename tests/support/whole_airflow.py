@@ -139,7 +139,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
         }
         (Path(folder) / SETTINGS).touch()
         users = {USER: "admin", **ROLES}
-        home = AirflowHome(Path(folder) / "home", json.dumps(connection), variables, users=users)
+        home = AirflowHome(Path(folder) / "home", json.dumps(connection), variables, role_by_user=users)
         home.migrate()
         policies = home.folder / "config" / "airflow_local_settings.py"
         policies.parent.mkdir(exist_ok=True)

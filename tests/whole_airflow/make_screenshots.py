@@ -21,7 +21,7 @@ from oracle.distribution import LINES  # noqa: E402
 from rescale.airflow.live.cut_over_question import CUT_OVER, NOT_YET  # noqa: E402
 from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER_TASK, FOLLOW_TASK  # noqa: E402
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome  # noqa: E402
-from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint  # noqa: E402
+from rescale.demo.s3_server import SOURCE, TARGET_BUCKET, s3_server, upload_savepoint  # noqa: E402
 from rescale.demo.ui import components  # noqa: E402
 from rescale.storage.locations import join  # noqa: E402
 from support.browser import Pages, browser  # noqa: E402
@@ -67,7 +67,7 @@ def picture_savepoint_dag(home: AirflowHome, driver: Chrome) -> None:
     pages = Pages(driver, home.url, DAG_ID)
     driver.set_window_size(1100, 1760)
     pages.open_form()
-    pages.fill(source=SOURCE, target=join(TARGETS, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
+    pages.fill(source=SOURCE, target=join(TARGET_BUCKET, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
     pages.switch_on("require_approval")
     take_picture(driver, "form", 1100, 1760)
     driver.set_window_size(1100, 1420)

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rescale.demo.processes import failure, free_port, running
+from rescale.demo.processes import free_port, process_error, running
 from rescale.storage.files import owned
 from rescale.text.errors import RequestError
 
@@ -17,7 +17,7 @@ DAG_ID = "rescale_savepoint"
 CONNECTION_ID = "rescale_demo"
 USER = "admin"
 
-_LOCKED_SECONDS = 60
+_LOCK_SECONDS = 60
 """Seconds to wait for a locked database; the default of five is too short on a busy machine."""
 
 PARSING_LIMITS = {
@@ -34,17 +34,17 @@ _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" /
 class AirflowHome:
     """An Airflow in a folder of its own.
 
-    `connection_json` is the connection `CONNECTION_ID` in Airflow's JSON, and `options` are further Airflow variables.
-    `users` maps names to roles (viewer, user, op, admin); all users have the same password.
+    `connection_json` is the connection `CONNECTION_ID` in Airflow's JSON, and `variables` are further Airflow
+    variables. The roles are viewer, user, op and admin; all users have the same password.
     """
 
     folder: Path
     connection_json: str
-    options: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     secret: str = field(default_factory=secrets.token_hex)
-    users: dict[str, str] = field(default_factory=lambda: {USER: "admin"})
+    role_by_user: dict[str, str] = field(default_factory=lambda: {USER: "admin"})
 
     @property
     def url(self) -> str:
@@ -56,45 +56,45 @@ class AirflowHome:
         removed_prefixes = ("AIRFLOW", "AWS_")
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(removed_prefixes)},
-            "TMPDIR": str(self._scratch),
-            "SPARK_LOCAL_DIRS": str(self._scratch),
+            "TMPDIR": str(self._temporary_folder),
+            "SPARK_LOCAL_DIRS": str(self._temporary_folder),
             "AIRFLOW_HOME": str(self.folder),
             f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": self.connection_json,
             "AIRFLOW__CORE__DAGS_FOLDER": str(dag_folder()),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder / 'airflow.db'}?timeout={_LOCKED_SECONDS}",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder / 'airflow.db'}?timeout={_LOCK_SECONDS}",
             # The DAGs do not change, and parsing them every 30 s, the default, would keep a core busy.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             **PARSING_LIMITS,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(map(":".join, self.role_by_user.items())),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._password_file),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__SECRET_KEY": self.secret,
             "AIRFLOW__API_AUTH__JWT_SECRET": self.secret,
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-            **self.options,
+            **self.variables,
         }
 
     @property
-    def _scratch(self) -> Path:
+    def _temporary_folder(self) -> Path:
         """Folder for temporary files: killed processes leave some behind."""
         return self.folder / "tmp"
 
     @property
-    def _passwords(self) -> Path:
+    def _password_file(self) -> Path:
         return self.folder / "passwords.json"
 
     def migrate(self) -> None:
         """Create the database, the password file and the folder for temporary files."""
-        owned.make_folder(self._scratch)
-        owned.write_new(self._passwords, json.dumps(dict.fromkeys(self.users, self.password)).encode())
+        owned.make_folder(self._temporary_folder)
+        owned.write_new(self._password_file, json.dumps(dict.fromkeys(self.role_by_user, self.password)).encode())
         log = self.folder / "migrate.log"
         with running(airflow("db", "migrate"), self.environment, log) as process:
             if process.wait():
-                raise failure("the migration of Airflow's database failed", log)
+                raise process_error("the migration of Airflow's database failed", log)
 
 
 def airflow(*arguments: str) -> list[str]:

@@ -23,8 +23,8 @@ from rescale.storage.files import owned
 class Narrator:
     """An Airflow listener that prints what each task does, from its documentation."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
         self._start_time = time.monotonic()
 
     @hookimpl
@@ -41,25 +41,25 @@ class Narrator:
         self._say(f"    failed: {error}")
 
     def _say(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        print(text, file=self._terminal, flush=True)
 
 
 def main() -> int:
-    log, conf = sys.argv[1:]
-    out = os.fdopen(os.dup(1), "w")
-    with owned.open_to_append(Path(log)) as output:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
+    log_path, conf_json = sys.argv[1:]
+    terminal = os.fdopen(os.dup(1), "w")
+    with owned.open_to_append(Path(log_path)) as log_file:
+        os.dup2(log_file.fileno(), 1)
+        os.dup2(log_file.fileno(), 2)
     try:
         from airflow.dag_processing.dagbag import DagBag
     except ImportError:  # Airflow 3.1 has the class in another module
         from airflow.models.dagbag import DagBag  # type: ignore[no-redef]
     from airflow.providers.common.compat.sdk import get_listener_manager
 
-    get_listener_manager().add_listener(Narrator(out))  # type: ignore[no-untyped-call]
+    get_listener_manager().add_listener(Narrator(terminal))  # type: ignore[no-untyped-call]
     dag = DagBag(dag_folder()).dags[DAG_ID]
-    run = dag.test(run_conf=json.loads(conf))
-    return 0 if run.state == "success" else 1
+    dag_run = dag.test(run_conf=json.loads(conf_json))
+    return 0 if dag_run.state == "success" else 1
 
 
 if __name__ == "__main__":

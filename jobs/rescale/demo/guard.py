@@ -11,14 +11,14 @@ import os
 import sys
 from pathlib import Path
 
-from rescale.demo.processes import DEMO_MARK, end_processes
+from rescale.demo.processes import DEMO_MARK_VARIABLE, end_processes
 from rescale.storage.scratch import remove_if_abandoned
 
 
 def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
-    end_processes(DEMO_MARK, mark)
+    end_processes(DEMO_MARK_VARIABLE, mark)
     remove_if_abandoned(Path(folder))  # only a killed demo leaves this folder
 
 

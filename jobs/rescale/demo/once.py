@@ -13,8 +13,8 @@ from tabulate import tabulate
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
 from rescale.demo.flink import restore_in_flink
-from rescale.demo.processes import demo_folder, failure, interrupted_once, running
-from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
+from rescale.demo.processes import demo_folder, interrupted_once, process_error, running
+from rescale.demo.s3_server import SOURCE, TARGET_BUCKET, s3_server, upload_savepoint
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.places import certificate_place
 from rescale.snapshot.keyed_state import KeyedStream
@@ -34,7 +34,7 @@ PrintLine = Callable[[str], None]
 def demo(say: PrintLine, *, with_flink: bool) -> None:
     """Run the demo and print its progress with `say`; `with_flink` also restores source and result in Flink."""
     start_time = time.monotonic()
-    target = join(TARGETS, f"clicks-{PARALLELISM}")
+    target = join(TARGET_BUCKET, f"clicks-{PARALLELISM}")
     with interrupted_once() as ignore_interruptions, demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
@@ -59,14 +59,14 @@ def _run_dag(home: AirflowHome, target: str) -> None:
     command = [sys.executable, "-m", "rescale.demo.dag_run", str(log), json.dumps(conf)]
     with running(command, home.environment, log=None) as process:
         try:
-            code = process.wait()
+            exit_code = process.wait()
         except BaseException:
             # SIGTERM would not end the process: Airflow's handler only calls the task's `on_kill`. Processes that tasks
             # have started end with this process.
             process.kill()
             raise
-        if code:
-            raise failure("the run of the DAG failed", log)
+        if exit_code:
+            raise process_error("the run of the DAG failed", log)
 
 
 def _show_result(say: PrintLine, target: str) -> None:
@@ -85,10 +85,10 @@ def _show_result(say: PrintLine, target: str) -> None:
 
 def _before_and_after(before: Snapshot, after: Snapshot) -> str:
     """Return a table of all operators with state, with a row for each old or new subtask."""
-    operators_after = {operator.operator_id: operator for operator in after.operators}
+    new_operator_by_id = {operator.operator_id: operator for operator in after.operators}
     rows = []
     for old in before.operators:
-        new = operators_after[old.operator_id]
+        new = new_operator_by_id[old.operator_id]
         if not old.bytes:
             continue
         for subtask in range(max(old.parallelism, new.parallelism)):

@@ -28,16 +28,16 @@ from rescale.text.errors import RescaleError
 
 Process = subprocess.Popen[bytes]
 
-_PROCESS_MARK = "RESCALE_DEMO_PROCESS"
-DEMO_MARK = "RESCALE_DEMO"
-_KEEP_ENVIRONMENT = "SPT_NOENV"
+_PROCESS_MARK_VARIABLE = "RESCALE_DEMO_PROCESS"
+DEMO_MARK_VARIABLE = "RESCALE_DEMO"
+_KEEP_ENVIRONMENT_VARIABLE = "SPT_NOENV"
 """Variable that keeps `setproctitle`, with which Airflow names its processes, from overwriting their environment."""
 
 _PORTS = range(10_000, 30_000)
 """Ports that systems do not use for outgoing connections: a free one stays free until its server starts."""
 
 _GRACE_SECONDS = 20
-_LAST_LINES = 15
+_MOST_LOG_LINES = 15
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     Yields a function for the block to call before it ends normally: it makes the demo ignore all interruptions.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
-    handlers_before = {int(number): signal.getsignal(number) for number in signals}
+    handler_by_signal = {int(number): signal.getsignal(number) for number in signals}
 
     def ignore() -> None:
         for number in signals:
@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(handler_before := handlers_before[number]):  # a Python handler, which raises
+        if callable(handler_before := handler_by_signal[number]):  # a Python handler, which raises
             handler_before(number, frame)
         raise KeyboardInterrupt
 
@@ -63,7 +63,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
         signal.signal(number, interrupt)
     yield ignore
     # This is not reached after an interruption: the process then only has to end, and keeps ignoring signals.
-    for signal_number, handler in handlers_before.items():
+    for signal_number, handler in handler_by_signal.items():
         signal.signal(signal_number, handler)
 
 
@@ -79,11 +79,11 @@ def demo_folder() -> Iterator[Path]:
         # PYTHONSAFEPATH keeps Python from importing a `random.py` in the working directory.
         environment = {**os.environ, "PYTHONSAFEPATH": "1"}
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
-        os.environ[DEMO_MARK] = mark
+        os.environ[DEMO_MARK_VARIABLE] = mark
         try:
             yield folder
         finally:
-            del os.environ[DEMO_MARK]
+            del os.environ[DEMO_MARK_VARIABLE]
             guard.communicate()  # closes the pipe and waits for the guard
 
 
@@ -111,7 +111,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
     Its output goes to `log`, or to the output of the demo if `log` is None.
     """
     mark = uuid.uuid4().hex
-    marked_environment = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
+    marked_environment = {**environment, _PROCESS_MARK_VARIABLE: mark, _KEEP_ENVIRONMENT_VARIABLE: "1"}
     try:
         with owned.open_to_append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
@@ -124,24 +124,26 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
             )
         yield process
     finally:
-        end_processes(_PROCESS_MARK, mark)
+        end_processes(_PROCESS_MARK_VARIABLE, mark)
 
 
-def wait_until(is_ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
+def wait_until(
+    is_ready: Callable[[], bool], process: Process, log: Path, process_name: str, timeout_seconds: float
+) -> None:
     """Wait until `is_ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + timeout_seconds
     while not is_ready():
         if process.poll() is not None:
-            raise failure(f"{what} ended", log)
+            raise process_error(f"{process_name} ended", log)
         if time.monotonic() > deadline:
-            raise failure(f"{what} did not start within {seconds:.0f} seconds", log)
+            raise process_error(f"{process_name} did not start within {timeout_seconds:.0f} seconds", log)
         time.sleep(0.2)
 
 
-def failure(what: str, log: Path) -> RescaleError:
+def process_error(what: str, log: Path) -> RescaleError:
     """Return the error `what` about a process, with the end of its log."""
     lines = log.read_text(errors="replace").splitlines()
-    return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_LAST_LINES:]]))
+    return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_MOST_LOG_LINES:]]))
 
 
 def end_processes(variable: str, mark: str) -> None:

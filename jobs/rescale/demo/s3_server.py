@@ -19,10 +19,10 @@ from rescale.storage.locations import join, split_s3
 from rescale.storage.store import open_store
 
 SOURCE = "s3://savepoints/clicks"
-TARGETS = "s3://rescaled"
+TARGET_BUCKET = "s3://rescaled"
 
-_KEY, _SECRET, _REGION = "demo", "demo-secret", "us-east-1"
-_START_SECONDS = 300
+_ACCESS_KEY, _SECRET, _REGION = "demo", "demo-secret", "us-east-1"
+_START_TIMEOUT_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class S3Server:
     def environment(self) -> dict[str, str]:
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": _KEY,
+            "AWS_ACCESS_KEY_ID": _ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": _SECRET,
             "AWS_REGION": _REGION,
         }
@@ -43,7 +43,7 @@ class S3Server:
     @property
     def airflow_connection_json(self) -> str:
         extra = {"endpoint_url": self.endpoint, "region_name": _REGION}
-        return json.dumps({"conn_type": "aws", "login": _KEY, "password": _SECRET, "extra": extra})
+        return json.dumps({"conn_type": "aws", "login": _ACCESS_KEY, "password": _SECRET, "extra": extra})
 
     def answers(self) -> bool:
         try:
@@ -63,14 +63,14 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     os.environ.update(server.environment)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with running(command, os.environ, log) as process:
-        wait_until(server.answers, process, log, "the S3 server", _START_SECONDS)
+        wait_until(server.answers, process, log, "the S3 server", _START_TIMEOUT_SECONDS)
         yield server
 
 
 def upload_savepoint() -> None:
     """Create the buckets and upload the savepoint that comes with the package to `SOURCE`."""
     client = boto3.client("s3")
-    for uri in (SOURCE, TARGETS):
+    for uri in (SOURCE, TARGET_BUCKET):
         client.create_bucket(Bucket=split_s3(uri)[0])
     for file in files("rescale.demo").joinpath("savepoint").iterdir():
         open_store(SOURCE).put(join(SOURCE, file.name), file.read_bytes())

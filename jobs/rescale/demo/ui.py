@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
-from rescale.demo.processes import Process, demo_folder, failure, interrupted_once, running, wait_until
-from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
+from rescale.demo.processes import Process, demo_folder, interrupted_once, process_error, running, wait_until
+from rescale.demo.s3_server import SOURCE, TARGET_BUCKET, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
-_START_SECONDS = 600
+_START_TIMEOUT_SECONDS = 600
 
 
 def demo_ui(say: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
     while True:
         for name, process in processes.items():
             if process.poll() is not None:
-                raise failure(f"Airflow's {name} ended", component_log(home, name))
+                raise process_error(f"Airflow's {name} ended", component_log(home, name))
         time.sleep(1)
 
 
@@ -75,7 +75,9 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
             ("triggerer", lambda: _is_healthy(home, "triggerer")),
             ("dag-processor", lambda: _knows_the_dag(home)),
         ):
-            wait_until(is_ready, processes[name], component_log(home, name), f"Airflow's {name}", _START_SECONDS)
+            wait_until(
+                is_ready, processes[name], component_log(home, name), f"Airflow's {name}", _START_TIMEOUT_SECONDS
+            )
         yield processes
 
 
@@ -86,7 +88,7 @@ Log in:   {USER} / {home.password}
 
 Press "Trigger" and fill in the form:
   Source       {SOURCE}
-  Target       {join(TARGETS, "clicks-6")}
+  Target       {join(TARGET_BUCKET, "clicks-6")}
   Parallelism  6
   Connection   {CONNECTION_ID}
 
@@ -97,7 +99,7 @@ Ctrl-C ends everything.
 
 def _health(home: AirflowHome) -> dict[str, dict[str, str]]:
     """Return the health of the components; empty while the server does not answer."""
-    return _get(f"{home.url}/api/v2/monitor/health")
+    return _request(f"{home.url}/api/v2/monitor/health")
 
 
 def _is_healthy(home: AirflowHome, component: str) -> bool:
@@ -106,11 +108,11 @@ def _is_healthy(home: AirflowHome, component: str) -> bool:
 
 def _knows_the_dag(home: AirflowHome) -> bool:
     login = json.dumps({"username": USER, "password": home.password}).encode()
-    token = _get(f"{home.url}/auth/token", data=login).get("access_token", "")
-    return bool(_get(f"{home.url}/api/v2/dags/{DAG_ID}", authorization=f"Bearer {token}"))
+    token = _request(f"{home.url}/auth/token", data=login).get("access_token", "")
+    return bool(_request(f"{home.url}/api/v2/dags/{DAG_ID}", authorization=f"Bearer {token}"))
 
 
-def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[str, dict[str, str]]:
+def _request(url: str, data: bytes | None = None, authorization: str = "") -> dict[str, dict[str, str]]:
     """Return the server's answer to a GET, or with `data` to a POST; empty without an answer or after an error."""
     headers = {"Content-Type": "application/json", "Authorization": authorization}
     try:
