@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from rescale.doctor.pod_rights import AIRFLOW, DRIVER
+from rescale.doctor.pod_rights import AIRFLOW_RIGHTS, DRIVER_RIGHTS
 from rescale.insight.cluster import Cluster, bytes_of, cluster_of_environment
 from rescale.storage.sides import StoreSide
 from support.helm import (
@@ -116,7 +116,7 @@ def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
 
 
 def test_doctor_asks_for_the_rights_that_the_chart_gives(all_manifests: dict[str, list[Manifest]]) -> None:
-    for name, rights in (("driver", DRIVER), ("airflow", AIRFLOW)):
+    for name, rights in (("driver", DRIVER_RIGHTS), ("airflow", AIRFLOW_RIGHTS)):
         role = manifest_of(all_manifests["all-in-one"], "Role", f"-{name}")
         verbs_given = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
         assert verbs_given == rights

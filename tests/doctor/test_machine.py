@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.doctor.checks import Check, CheckList, CheckOutcome
-from rescale.doctor.machine import OLDEST_JAVA, SPARK_PACKAGES, check_java, check_scratch, check_spark_packages
+from rescale.doctor.machine import OLDEST_JAVA_RELEASE, SPARK_PACKAGES, check_java, check_scratch, check_spark_packages
 from support.disks import disk_of
 from support.needs import need
 from support.readme import ROOT
@@ -34,7 +34,7 @@ def test_java_of_this_machine_is_recent_enough() -> None:
     check_java(checks := CheckList())
     check = only_check(checks)
     assert check.outcome is CheckOutcome.OK
-    assert int(re.findall(r"\d+", check.result)[0]) >= OLDEST_JAVA
+    assert int(re.findall(r"\d+", check.result)[0]) >= OLDEST_JAVA_RELEASE
 
 
 @pytest.mark.parametrize(

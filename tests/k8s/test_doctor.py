@@ -10,7 +10,7 @@ from kubernetes.config import kube_config
 
 from rescale.doctor import pod_rights
 from rescale.doctor.checks import CheckList, CheckOutcome
-from rescale.doctor.pod_rights import AIRFLOW, DRIVER, check_driver_rights, check_executor_rights
+from rescale.doctor.pod_rights import AIRFLOW_RIGHTS, DRIVER_RIGHTS, check_driver_rights, check_executor_rights
 from support.cluster import Namespace
 
 pytestmark = pytest.mark.slow
@@ -39,8 +39,8 @@ def create_account(space: Namespace, name: str, rights: pod_rights.Rights) -> No
 @pytest.mark.parametrize(
     ("name", "rights", "executors", "drivers"),
     [
-        ("doctor-driver", DRIVER, None, "patch pods, get pods/log, list events, watch events"),
-        ("doctor-airflow", AIRFLOW, "deletecollection pods", None),
+        ("doctor-driver", DRIVER_RIGHTS, None, "patch pods, get pods/log, list events, watch events"),
+        ("doctor-airflow", AIRFLOW_RIGHTS, "deletecollection pods", None),
         ("doctor-reader", {"pods": ("get", "list", "watch")}, "create pods, delete pods, deletecollection pods", ""),
     ],
 )

@@ -13,7 +13,7 @@ from rescale.text.advice import Advice, Mention
 from rescale.text.errors import InternalError, RescaleError, as_rescale_error
 from rescale.text.names import encodable
 
-_PERMISSIONS = "check who may read and write there"
+_PERMISSION_ADVICE = "check who may read and write there"
 
 
 class CheckOutcome(StrEnum):
@@ -70,7 +70,7 @@ class CheckList:
         except Exception as exception:
             error = as_rescale_error(exception)
             if isinstance(exception, OSError) and isinstance(error, InternalError):
-                trial.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSIONS)
+                trial.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSION_ADVICE)
                 return
             if isinstance(error, InternalError):
                 raise

@@ -54,10 +54,10 @@ def diagnose_run(
 def diagnosis_text(diagnosis: Diagnosis) -> str:
     """Return a line for each check, followed by a line of advice if there is any, and a summary."""
     lines = [line for check in diagnosis.checks for line in _lines_of_check(check)]
-    number_by_outcome = {
+    count_by_outcome = {
         outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome
     }
-    error_count, warning_count = number_by_outcome[CheckOutcome.ERROR], number_by_outcome[CheckOutcome.WARNING]
+    error_count, warning_count = count_by_outcome[CheckOutcome.ERROR], count_by_outcome[CheckOutcome.WARNING]
     problem_counts = f"{counted(error_count, 'error')}, {counted(warning_count, 'warning')}"
     return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problem_counts}"])
 

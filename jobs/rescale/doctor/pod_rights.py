@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Rights = Mapping[str, tuple[str, ...]]
 """Verbs by resource, such as `pods`, or `pods/log` for a subresource."""
 
-DRIVER: Rights = {"pods": ("create", "get", "list", "watch", "delete", "deletecollection")}
+DRIVER_RIGHTS: Rights = {"pods": ("create", "get", "list", "watch", "delete", "deletecollection")}
 """Rights with which Spark's driver starts executors: those of the chart's Role of drivers."""
 
-AIRFLOW: Rights = {
+AIRFLOW_RIGHTS: Rights = {
     "pods": ("create", "get", "list", "watch", "patch", "delete"),
     "pods/log": ("get",),
     "events": ("list", "watch"),
@@ -33,7 +33,7 @@ AIRFLOW: Rights = {
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes puts the token and the namespace of a pod's service account, and the API server's CA certificate."""
 
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _SUBJECT = "Kubernetes rights"
 _ADVICE = "bind the pod's service account to a Role with these rights, as the chart does"
 _TIMEOUT_SECONDS = 10
@@ -42,20 +42,23 @@ _TIMEOUT_SECONDS = 10
 def check_executor_rights(checks: CheckList) -> None:
     """Check whether a driver in this pod could start executors. Outside of a pod there is nothing to check."""
     _check(
-        checks, DRIVER, "a driver in this pod can start executors", "steps that run only in this pod need none of them"
+        checks,
+        DRIVER_RIGHTS,
+        "a driver in this pod can start executors",
+        "steps that run only in this pod need none of them",
     )
 
 
 def check_driver_rights(checks: CheckList) -> None:
     """Check whether tasks of Airflow in this pod could start drivers; a missing right is an error."""
-    _check(checks, AIRFLOW, "tasks in this pod can start drivers and follow them", None)
+    _check(checks, AIRFLOW_RIGHTS, "tasks in this pod can start drivers and follow them", None)
 
 
 def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: str | None) -> None:
     """Check all `rights`; missing ones are a warning, or an error if `meaning_if_missing` is None."""
     if not (ACCOUNT_FOLDER / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
-    tried = f"ask {_address()} for rights"
+    tried = f"ask {_api_address()} for rights"
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT_FOLDER / "namespace").read_text().strip()
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
@@ -67,7 +70,7 @@ def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: 
             trial.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
 
 
-def _address() -> str:
+def _api_address() -> str:
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -77,10 +80,12 @@ def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     import httpx  # slow to import
 
     token = (ACCOUNT_FOLDER / "token").read_text().strip()
-    authority = ssl.create_default_context(cafile=str(ACCOUNT_FOLDER / "ca.crt"))
+    ssl_context = ssl.create_default_context(cafile=str(ACCOUNT_FOLDER / "ca.crt"))
     headers = {"Authorization": f"Bearer {token}"}
     try:
-        with httpx.Client(base_url=_address(), headers=headers, verify=authority, timeout=_TIMEOUT_SECONDS) as api:
+        with httpx.Client(
+            base_url=_api_address(), headers=headers, verify=ssl_context, timeout=_TIMEOUT_SECONDS
+        ) as api:
             return [
                 f"{verb} {resource}"
                 for resource, verbs in rights.items()
@@ -90,7 +95,7 @@ def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     except httpx.HTTPError as error:
         raise StoreError(
             "the API server of Kubernetes gives no answer",
-            path=_address() + _REVIEWS,
+            path=_api_address() + _REVIEWS_PATH,
             found=str(error) or type(error).__name__,
             advice="check that this pod's network policies allow it",
         ) from None
@@ -100,6 +105,6 @@ def _is_allowed(api: httpx.Client, namespace: str, verb: str, resource: str) -> 
     name, _, subresource = resource.partition("/")
     attributes = {"namespace": namespace, "verb": verb, "resource": name, "subresource": subresource}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    answer = api.post(_REVIEWS, json={**review, "spec": {"resourceAttributes": attributes}})
+    answer = api.post(_REVIEWS_PATH, json={**review, "spec": {"resourceAttributes": attributes}})
     is_allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
     return is_allowed

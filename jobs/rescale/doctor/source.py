@@ -22,8 +22,8 @@ def check_source(checks: CheckList, source: str) -> int | None:
         owned.protect([source])  # from now on, nothing in this process may write to the source
     with checks.trying(subject, f"list {source}", "inspect and plan list the files of a snapshot") as trial:
         files = open_store(source).list(source)
-        size = sum(entry.size for entry in files)
-        result = f"{counted(len(files), 'file')}, {human_bytes(size)}"
+        total_bytes = sum(entry.size for entry in files)
+        result = f"{counted(len(files), 'file')}, {human_bytes(total_bytes)}"
         trial.ok(result, "the files of the snapshot can be listed")
     if checks.unreachable:
         return None
@@ -38,8 +38,8 @@ def check_source(checks: CheckList, source: str) -> int | None:
             advice = "find out who deletes files there, and name a complete snapshot"
             trial.fail(result, meaning, advice)
         elif unread_labels:
-            unread_operators = counted(len(unread_labels), "operator")
-            meaning = f"the state of {unread_operators} cannot be read, such as {unread_labels[0]}"
+            unread_operators_text = counted(len(unread_labels), "operator")
+            meaning = f"the state of {unread_operators_text} cannot be read, such as {unread_labels[0]}"
             trial.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
             trial.ok(result, "a run can be planned")
