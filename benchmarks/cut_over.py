@@ -280,7 +280,7 @@ def cut_over_live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> CutOver:
     parallelism, maximum = bulk.other_shape
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
-        wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
+        wait_until(lambda: flink.latest_checkpoint_uri(bulk.job_id) is not None, "Flink to tell of the checkpoint")
     bulk.remove_older()
     before = bulk.keys_a_second(RATE_SECONDS)
     target = join(bulk.home, name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.doctor.checks import Check, CheckList, CheckOutcome
-from rescale.doctor.flink_cluster import MOST_JOBS, check_flink
+from rescale.doctor.flink_cluster import MOST_CHECKED_JOBS, check_flink
 from rescale.text.errors import RequestError
 from support.http_servers import LocalServer, QuietHandler, serving
 
@@ -112,7 +112,7 @@ def test_unknown_release_is_warned_of(cluster: OtherFlink, release: str) -> None
 
 
 def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) -> None:
-    cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
+    cluster.answers["/jobs/overview"]["jobs"] *= MOST_CHECKED_JOBS + 2
     assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
 
 

@@ -298,4 +298,4 @@ def take_checkpoint(cluster: SessionCluster, job_id: str) -> None:
 def has_checkpoint(cluster: SessionCluster, job_id: str) -> bool:
     """Return whether Flink reports a completed checkpoint."""
     with cluster.open() as flink:
-        return flink.latest_checkpoint(job_id) is not None
+        return flink.latest_checkpoint_uri(job_id) is not None

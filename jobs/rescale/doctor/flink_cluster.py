@@ -7,13 +7,13 @@ from contextlib import suppress
 from rescale.doctor.checks import CheckList, Trial
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.flink_rest.address import address_of
-from rescale.flink_rest.client import ADDRESS_WITHOUT_LOGIN, Flink
+from rescale.flink_rest.client import ADDRESS_WITHOUT_LOGIN_ADVICE, Flink
 from rescale.flink_rest.responses import CheckpointConfig, CompletedCheckpoint
 from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RescaleError
 from rescale.text.units import counted, human_bytes
 
-MOST_JOBS = 20
+MOST_CHECKED_JOBS = 20
 """Largest number of running jobs whose checkpoints are checked."""
 
 INCREMENTAL_OPTIONS = ("execution.checkpointing.incremental", "state.backend.incremental")
@@ -24,7 +24,7 @@ _SUBJECT = "Flink"
 
 def check_flink(checks: CheckList, address: str) -> None:
     """Check the cluster at an address of Flink's REST API. Raises `RequestError` if it is not such an address."""
-    with Flink(address_of(address, ADDRESS_WITHOUT_LOGIN)) as flink:
+    with Flink(address_of(address, ADDRESS_WITHOUT_LOGIN_ADVICE)) as flink:
         _check_release(checks, flink)
         if checks.unreachable:
             return
@@ -33,11 +33,11 @@ def check_flink(checks: CheckList, address: str) -> None:
             running_jobs = [job for job in flink.jobs() if not job.has_ended]
             trial.ok(counted(len(running_jobs), "running job"), "jobs can be found")
             options = _options(flink)
-            for job in running_jobs[:MOST_JOBS]:
+            for job in running_jobs[:MOST_CHECKED_JOBS]:
                 _check_job(checks, flink, job, options)
-            if len(running_jobs) > MOST_JOBS:
-                unchecked_text = counted(len(running_jobs) - MOST_JOBS, "job")
-                trial.warn(f"{unchecked_text} not checked", f"only {MOST_JOBS} jobs are checked", None)
+            if len(running_jobs) > MOST_CHECKED_JOBS:
+                unchecked_text = counted(len(running_jobs) - MOST_CHECKED_JOBS, "job")
+                trial.warn(f"{unchecked_text} not checked", f"only {MOST_CHECKED_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
@@ -45,17 +45,17 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
     checks.unreachable = False
     with checks.trying(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API") as trial:
         release = flink.version()
-        known_releases = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
-        line = None
+        known_releases_text = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
+        release_line = None
         with suppress(ValueError):
-            line = ReleaseLine.parse(release)
-        if line in RELEASE_LINES:
+            release_line = ReleaseLine.parse(release)
+        if release_line in RELEASE_LINES:
             trial.ok(f"Flink {release}", "its snapshots can be read, and it restores results")
-        elif line is not None and line < RELEASE_LINES[0]:
-            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known_releases}"
+        elif release_line is not None and release_line < RELEASE_LINES[0]:
+            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known_releases_text}"
             trial.warn(f"Flink {release}", meaning, "try the restore of a result before you rely on it")
         else:
-            meaning = f"this release is unknown; known releases are {known_releases}"
+            meaning = f"this release is unknown; known releases are {known_releases_text}"
             trial.warn(f"Flink {release}", meaning, "look for a newer version of Rescale")
 
 
@@ -106,22 +106,23 @@ def _check_alignment(trial: Trial, config: CheckpointConfig) -> None:
 
 
 def _check_increments(
-    trial: Trial, config: CheckpointConfig, last: CompletedCheckpoint | None, options: dict[str, str]
+    trial: Trial, config: CheckpointConfig, last_checkpoint: CompletedCheckpoint | None, options: dict[str, str]
 ) -> None:
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
-    written_bytes = None if last is None else last.checkpointed_size
-    is_smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
+    written_bytes = None if last_checkpoint is None else last_checkpoint.checkpointed_size
+    wrote_less = (
+        last_checkpoint is not None and written_bytes is not None and written_bytes < last_checkpoint.state_size
+    )
     is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL_OPTIONS)
-    backend = config.state_backend or "an unknown state backend"
+    backend_name = config.state_backend or "an unknown state backend"
     sizes_text = (
-        f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last.state_size)}"
-        if last
+        f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last_checkpoint.state_size)}"
+        if last_checkpoint
         else "none yet"
     )
-    result = (
-        f"{backend}, {'incremental' if is_configured or is_smaller else 'not known to be incremental'} ({sizes_text})"
-    )
-    if (is_configured or is_smaller) and "RocksDB" in backend:
+    is_incremental = is_configured or wrote_less
+    result = f"{backend_name}, {'incremental' if is_incremental else 'not known to be incremental'} ({sizes_text})"
+    if is_incremental and "RocksDB" in backend_name:
         trial.ok(result, "rescale follow and --base can move only what changed")
         return
     trial.warn(

@@ -49,7 +49,7 @@ _TIMEOUT_SECONDS = 60
 """Timeout of a request in seconds. Starting a jar takes longest, because Flink first runs its `main`."""
 
 
-ADDRESS_WITHOUT_LOGIN = (
+ADDRESS_WITHOUT_LOGIN_ADVICE = (
     "name an address that needs no login, such as the address of kubectl port-forward to the JobManager's port 8081"
 )
 """Advice for callers that cannot send a login."""
@@ -88,7 +88,7 @@ class StateBackend(NamedTuple):
     has_changelog: bool
 
 
-class Savepoint(NamedTuple):
+class SavepointProgress(NamedTuple):
     """Progress of a savepoint: it has a `location` if it is complete, a `failure` if it failed, or neither yet."""
 
     location: str | None
@@ -109,12 +109,12 @@ class PackagedProgram(NamedTuple):
     `entry_class` is None for the class that the jar names. `options` are further Flink options for the program's job.
     """
 
-    jar: str
+    jar_id: str
     entry_class: str | None
     arguments: Sequence[str]
     options: Mapping[str, str]
 
-    def fields(self, parallelism: int) -> dict[str, object]:
+    def request_fields(self, parallelism: int) -> dict[str, object]:
         """Return the fields that name the program in a request body (`JarRequestBody`)."""
         entry_class = {} if self.entry_class is None else {"entryClass": self.entry_class}
         return {
@@ -137,7 +137,7 @@ class Flink:
         address: str,
         headers: Mapping[str, str] | None = None,
         *,
-        access_advice: str = ADDRESS_WITHOUT_LOGIN,
+        access_advice: str = ADDRESS_WITHOUT_LOGIN_ADVICE,
         **transport: Any,
     ) -> None:
         self.address = address
@@ -224,29 +224,29 @@ class Flink:
         self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, refusal_statuses=(404, 409))
 
     def trigger_savepoint(
-        self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
+        self, job_id: str, trigger_id: str, directory: str, stop_mode: StopMode, savepoint_format: SavepointFormat
     ) -> None:
         """Begin a savepoint below `directory`, unless a savepoint with this trigger id has begun already.
 
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id from the request.
         """
-        if taking is StopMode.STOP:
+        if stop_mode is StopMode.STOP:
             path, body = "stop", {"targetDirectory": directory, "drain": False}
         else:
-            path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is StopMode.CANCEL}
+            path, body = "savepoints", {"target-directory": directory, "cancel-job": stop_mode is StopMode.CANCEL}
         body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
         self._require("POST", f"/jobs/{job_id}/{path}", Accepted, body)
 
-    def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
+    def savepoint(self, job_id: str, trigger_id: str) -> SavepointProgress | None:
         """Return the progress of a savepoint, which may stop the job, or None if Flink does not know the trigger id."""
-        status = self._request("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
-        if status is None:
+        answer = self._request("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
+        if answer is None:
             return None
-        if status.operation is None:
-            return Savepoint(None, None)
-        failure = status.operation.failure
-        return Savepoint(
-            status.operation.location, cause_messages(failure.stack_trace) if failure is not None else None
+        if answer.operation is None:
+            return SavepointProgress(None, None)
+        failure = answer.operation.failure
+        return SavepointProgress(
+            answer.operation.location, cause_messages(failure.stack_trace) if failure is not None else None
         )
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, is_full: bool = False) -> None:
@@ -266,14 +266,14 @@ class Flink:
 
     def triggered_checkpoint(self, job_id: str, trigger_id: str) -> CheckpointProgress | None:
         """Return the progress of a checkpoint, or None if Flink does not know the trigger id."""
-        status = self._request("GET", f"/jobs/{job_id}/checkpoints/{trigger_id}", CheckpointOperation)
-        if status is None:
+        answer = self._request("GET", f"/jobs/{job_id}/checkpoints/{trigger_id}", CheckpointOperation)
+        if answer is None:
             return None
-        if status.operation is None:
+        if answer.operation is None:
             return CheckpointProgress(False, None)
-        failure_answer = status.operation.failure
-        failure = cause_messages(failure_answer.stack_trace) if failure_answer is not None else None
-        return CheckpointProgress(True, failure, status.operation.number)
+        failure_answer = answer.operation.failure
+        failure_text = cause_messages(failure_answer.stack_trace) if failure_answer is not None else None
+        return CheckpointProgress(True, failure_text, answer.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
         """Return the details of a checkpoint, which may be seconds old; None if Flink does not know the checkpoint."""
@@ -286,24 +286,24 @@ class Flink:
             return None
         return StateBackend(config.state_backend or "", bool(config.state_changelog_enabled))
 
-    def metrics(self, job_id: str, vertex_id: str) -> set[str]:
+    def metric_names(self, job_id: str, vertex_id: str) -> set[str]:
         """Return the names of the metrics of a vertex's running operators; empty until Flink has fetched them."""
         metrics = self._request("GET", f"/jobs/{job_id}/vertices/{vertex_id}/subtasks/metrics", list[Metric])
         return {metric.name for metric in metrics or ()}
 
-    def latest_savepoint(self, job_id: str) -> str | None:
+    def latest_savepoint_uri(self, job_id: str) -> str | None:
         """Return the URI of the last completed savepoint of a job."""
-        return self._latest_location(job_id, "savepoint")
+        return self._latest_uri(job_id, "savepoint")
 
-    def latest_checkpoint(self, job_id: str) -> str | None:
+    def latest_checkpoint_uri(self, job_id: str) -> str | None:
         """Return the URI of the last checkpoint that completed since the job started; savepoints do not count."""
-        return self._latest_location(job_id, "completed")
+        return self._latest_uri(job_id, "completed")
 
-    def restored_from(self, job_id: str) -> str | None:
+    def restored_snapshot_uri(self, job_id: str) -> str | None:
         """Return the URI of the snapshot that the job was last restored from."""
-        return self._latest_location(job_id, "restored")
+        return self._latest_uri(job_id, "restored")
 
-    def jars(self) -> dict[str, str]:
+    def jar_name_by_id(self) -> dict[str, str]:
         """Return the names of the uploaded jars by id."""
         return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
 
@@ -316,20 +316,22 @@ class Flink:
         if start.max_parallelism is not None:
             options[MAX_PARALLELISM_OPTION] = str(start.max_parallelism)
         body = {
-            **program._replace(options=options).fields(start.parallelism),
+            **program._replace(options=options).request_fields(start.parallelism),
             "jobId": job_id,
             "savepointPath": start.snapshot,
             "allowNonRestoredState": False,
             "restoreMode": "NO_CLAIM",
         }
-        self._require("POST", f"/jars/{quote(program.jar)}/run", Accepted, body)
+        self._require("POST", f"/jars/{quote(program.jar_id)}/run", Accepted, body)
 
-    def jar_plan(self, program: PackagedProgram, parallelism: int) -> dict[str, str]:
+    def jar_vertex_descriptions(self, program: PackagedProgram, parallelism: int) -> dict[str, str]:
         """Return the descriptions of the vertices of a jar's job, by id; no job is started (`JarPlanHandler`)."""
-        plan = self._require("POST", f"/jars/{quote(program.jar)}/plan", JarPlan, program.fields(parallelism)).plan
+        plan = self._require(
+            "POST", f"/jars/{quote(program.jar_id)}/plan", JarPlan, program.request_fields(parallelism)
+        ).plan
         return {node.id: node.description for node in plan.nodes}
 
-    def _latest_location(self, job_id: str, kind: str) -> str | None:
+    def _latest_uri(self, job_id: str, kind: str) -> str | None:
         """Return the URI of a snapshot in the checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest_checkpoints = self.latest_checkpoints(job_id)
         snapshot = getattr(latest_checkpoints, kind) if latest_checkpoints is not None else None
@@ -376,14 +378,14 @@ class Flink:
                 found=f"status {answer.status_code}",
                 advice=self._access_advice,
             )
-        status = f"status {answer.status_code}: {answer.text[:200] if flink_error is None else flink_error}"
+        status_text = f"status {answer.status_code}: {answer.text[:200] if flink_error is None else flink_error}"
         if answer.status_code == 404:
             advice = "check the address, and the proxy in front of Flink"
-            raise StoreError("this address is not Flink's REST API", path=url, found=status, advice=advice)
+            raise StoreError("this address is not Flink's REST API", path=url, found=status_text, advice=advice)
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise StoreError("Flink has a temporary problem", path=url, found=status)
+            raise StoreError("Flink has a temporary problem", path=url, found=status_text)
         if not answer.is_success:
-            raise RequestError("Flink refuses the request", path=url, found=status)
+            raise RequestError("Flink refuses the request", path=url, found=status_text)
         try:
             return msgspec.json.decode(answer.content, type=answer_type)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -245,9 +245,9 @@ def error_message(body: bytes) -> str | None:
     return "; ".join(map(cause_messages, errors))
 
 
-def cause_messages(trace: str) -> str:
+def cause_messages(stack_trace: str) -> str:
     """Return the messages of a Java stack trace: those of the exception and its causes, each once."""
-    lines = [line.strip() for line in trace.splitlines()]
+    lines = [line.strip() for line in stack_trace.splitlines()]
     messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]
     return " <- ".join(dict.fromkeys(filter(None, messages)))
 

@@ -62,12 +62,12 @@ class Vertex(msgspec.Struct, frozen=True):
     tasks: Mapping[str, int]
 
     @property
-    def partially_finished(self) -> bool:
+    def is_partially_finished(self) -> bool:
         """Whether some subtasks, but not all, have finished."""
         return 0 < self.tasks.get("FINISHED", 0) < self.parallelism
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether all subtasks have finished."""
         return self.tasks.get("FINISHED", 0) == self.parallelism
 

@@ -193,7 +193,7 @@ def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
     with open_flink(proxy.address) as flink:
         assert flink.job("0" * 32) is None
         assert flink.savepoint("0" * 32, "1" * 32) is None
-        assert flink.latest_savepoint("0" * 32) is None
+        assert flink.latest_savepoint_uri("0" * 32) is None
 
 
 def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None:

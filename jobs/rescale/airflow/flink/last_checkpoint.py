@@ -62,7 +62,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_CHOOSE_SAVEPOINT}",
         )
-    checkpoint = flink.latest_checkpoint(job_id)
+    checkpoint = flink.latest_checkpoint_uri(job_id)
     if checkpoint is None or not name(normalise(checkpoint)).startswith("chk-"):
         raise RequestError(
             "the job has stored no checkpoint in a directory since it was started",

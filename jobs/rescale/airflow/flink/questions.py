@@ -147,7 +147,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                 "job": details.job_id,
                 "name": details.name,
                 "parallelism": details.parallelism,
-                "restored_from": flink.restored_from(details.job_id),
+                "restored_from": flink.restored_snapshot_uri(details.job_id),
             }
 
 
@@ -197,5 +197,5 @@ def savepoint_below(flink: Flink, job_id: str, directory: str) -> str | None:
 
     Flink reports the last savepoint of a job even if it has forgotten the trigger id.
     """
-    location = flink.latest_savepoint(job_id)
+    location = flink.latest_savepoint_uri(job_id)
     return location if location is not None and contains(normalise(directory), normalise(location)) else None

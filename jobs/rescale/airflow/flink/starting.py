@@ -58,7 +58,7 @@ def _refuse_old_release(flink: Flink) -> None:
 
 def planned_vertices(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
     """Return the vertices that the jar's job would have at a parallelism: their descriptions, by vertex id."""
-    return flink.jar_plan(_program_of(flink, hand_over), parallelism)
+    return flink.jar_vertex_descriptions(_program_of(flink, hand_over), parallelism)
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
@@ -120,7 +120,7 @@ def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
 
     Of several jars with the same file name, it takes the newest. Raises `RequestError` if the jar is not uploaded.
     """
-    jars, wanted_jar = flink.jars(), hand_over.jar
+    jars, wanted_jar = flink.jar_name_by_id(), hand_over.jar
     jar_ids = [jar_id for jar_id, name in jars.items() if wanted_jar in (jar_id, name)]
     if not jar_ids:
         raise RequestError(

@@ -29,7 +29,7 @@ from rescale.airflow.flink.questions import (
 from rescale.airflow.flink.starting import running_job, start_job, withdraw_job
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
+from rescale.flink_rest.client import Flink, SavepointFormat, SavepointProgress, StopMode
 from rescale.flink_rest.running_job import CANCELLING, JobOverview
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
@@ -125,7 +125,7 @@ def begin_savepoint(old_job: JobToRestart, run_name: str) -> FlinkQuestion:
     return SavepointQuestion(old_job.flink, old_job.job_id, trigger_id, directory, old_job.taking)
 
 
-def _savepoint_by_trigger_id(flink: Flink, old_job: JobToRestart, run_name: str) -> dict[str, Savepoint | None]:
+def _savepoint_by_trigger_id(flink: Flink, old_job: JobToRestart, run_name: str) -> dict[str, SavepointProgress | None]:
     """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may

@@ -86,7 +86,7 @@ def _asynchronous_operator_names(flink: Flink, job: Job) -> list[str]:
     vertices_without_metrics: list[str] = []
     deadline = time.monotonic() + _METRICS_TIMEOUT_SECONDS
     for vertex in job.vertices:
-        while not (metrics := flink.metrics(job.job_id, vertex.operator_id)) and time.monotonic() < deadline:
+        while not (metrics := flink.metric_names(job.job_id, vertex.operator_id)) and time.monotonic() < deadline:
             time.sleep(1)
         metric_names |= metrics
         vertices_without_metrics += [] if metrics else [vertex.name]

@@ -103,8 +103,8 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     Flink does not list the operators after the first one of a chain. Such an operator counts as partially finished only
     if some vertex is partially finished, and no vertex has finished completely.
     """
-    is_partial_by_id = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
-    is_unlisted_partial = any(is_partial_by_id.values()) and not any(vertex.finished for vertex in job.vertices)
+    is_partial_by_id = {vertex.operator_id: vertex.is_partially_finished for vertex in job.vertices}
+    is_unlisted_partial = any(is_partial_by_id.values()) and not any(vertex.is_finished for vertex in job.vertices)
     for operator in resolved.snapshot.operators:
         is_still_partial = operator.partially_finished and is_partial_by_id.get(
             operator.entry.operator_id, is_unlisted_partial

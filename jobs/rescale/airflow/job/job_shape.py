@@ -54,7 +54,7 @@ def check_shape(job: Job, request: Request) -> None:
         other_parallelism = next(
             (parallelism for parallelism in parallelisms if parallelism != vertex.parallelism), None
         )
-        if vertex.partially_finished and vertex.operator_id not in restarted_ids and other_parallelism is not None:
+        if vertex.is_partially_finished and vertex.operator_id not in restarted_ids and other_parallelism is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished: it is undefined which new subtasks would count as "
                 "finished",

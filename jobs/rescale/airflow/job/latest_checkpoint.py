@@ -34,7 +34,7 @@ class UnreadableCheckpoint(NamedTuple):
 
 def open_latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
     """Open the latest checkpoint of a job. Operators that the request drops need not be complete."""
-    reported_uri = flink.latest_checkpoint(job.job_id)
+    reported_uri = flink.latest_checkpoint_uri(job.job_id)
     if reported_uri is None:
         return UnreadableCheckpoint("the job has made no checkpoint since it was started")
     for attempt in range(_MOST_ATTEMPTS):
