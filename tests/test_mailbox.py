@@ -94,7 +94,7 @@ def test_sign_of_life_that_is_refused_is_not_the_last_one(tmp_path: Path, monkey
             raise errors.pop()
         put_document(uri, data)
 
-    monkeypatch.setattr(mailbox, "_SIGN_SECONDS", 0.01)
+    monkeypatch.setattr(mailbox, "_SECONDS_BETWEEN_SIGNS", 0.01)
     monkeypatch.setattr(mailbox, "put_document", put_unless_refused)
     with Sender(str(tmp_path / "target")) as sender:
         sign = mailbox._sign_uri(sender.place)
@@ -102,7 +102,7 @@ def test_sign_of_life_that_is_refused_is_not_the_last_one(tmp_path: Path, monkey
 
 
 def test_orders_end_when_the_sender_gives_no_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "_SIGN_SECONDS", 0.01)
+    monkeypatch.setattr(mailbox, "_SECONDS_BETWEEN_SIGNS", 0.01)
     plan = claimed(tmp_path / "target")
     with ExitStack() as stack:
         sender = stack.enter_context(Sender(plan.target))

@@ -133,10 +133,10 @@ class LastingProcess:
         finally:
             self._say, self._draw = self._default_say, None
         if not has_answered:
-            code = self._process.wait()
+            exit_code = self._process.wait()
             raise StoreError(
                 f"the process of the step {Step.ROUNDS.value!r} ended without a result",
-                found=f"exit code {code}",
+                found=f"exit code {exit_code}",
                 advice=Advice("look at its output above (out of memory?), then ", SAME_COMMAND, ": it resumes"),
             )
         read_result(order.result)

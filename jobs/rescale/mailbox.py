@@ -26,7 +26,7 @@ from rescale.storage.store import exists, open_store
 from rescale.text.errors import RescaleError
 
 _POLL_SECONDS = 0.25
-_SIGN_SECONDS = 30.0
+_SECONDS_BETWEEN_SIGNS = 30.0
 _PATIENCE_SECONDS = 300.0
 """Seconds without a sign of life after which the process ends."""
 
@@ -53,10 +53,10 @@ class Sender:
     def send(self, plan: Plan, proof: Proof) -> str:
         """Put an order to move and validate the state of a claimed plan; return the URI for the result document."""
         self._order_number += 1
-        result = join(self.place, f"result-{self._order_number}.json")
-        order = Order(places_of(plan).plan, proof, result)
+        result_uri = join(self.place, f"result-{self._order_number}.json")
+        order = Order(places_of(plan).plan, proof, result_uri)
         put_document(_order_uri(self.place, self._order_number), msgspec.json.encode(order))
-        return result
+        return result_uri
 
     def _send_signs(self) -> None:
         sign = 0
@@ -65,24 +65,24 @@ class Sender:
             # A lost sign of life does no harm: the next one comes long before the process gives up.
             with suppress(RescaleError):
                 put_document(_sign_uri(self.place), str(sign).encode())
-            self._ended.wait(_SIGN_SECONDS)
+            self._ended.wait(_SECONDS_BETWEEN_SIGNS)
 
 
 def orders_at(place: str) -> Iterator[Order]:
     """Yield the orders in a directory, in turn, until there is no sign of life for `_PATIENCE_SECONDS`."""
-    number, sign, last_look, last_sign = 1, b"", 0.0, time.monotonic()
+    order_number, sign, last_look_time, last_sign_time = 1, b"", 0.0, time.monotonic()
     while True:
-        uri = _order_uri(place, number)
+        uri = _order_uri(place, order_number)
         if exists(uri):
             yield msgspec.json.decode(read_document(uri), type=Order)
-            number, last_sign = number + 1, time.monotonic()
+            order_number, last_sign_time = order_number + 1, time.monotonic()
             continue
-        if time.monotonic() > last_look + _SIGN_SECONDS:
-            last_look = time.monotonic()
+        if time.monotonic() > last_look_time + _SECONDS_BETWEEN_SIGNS:
+            last_look_time = time.monotonic()
             newest_sign = read_document(_sign_uri(place)) if exists(_sign_uri(place)) else b""
             if newest_sign != sign:
-                sign, last_sign = newest_sign, last_look
-        if time.monotonic() > last_sign + _PATIENCE_SECONDS:
+                sign, last_sign_time = newest_sign, last_look_time
+        if time.monotonic() > last_sign_time + _PATIENCE_SECONDS:
             return
         time.sleep(_POLL_SECONDS)
 

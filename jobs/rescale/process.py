@@ -37,7 +37,7 @@ LAST_LINES_SECONDS = 5
 _JVM_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
 """Warning of every JVM that Spark starts, because Spark adds this module (`JavaModuleOptions`)."""
 
-_SAFE_PATH = "PYTHONSAFEPATH"
+_SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
 """Environment variable that keeps Python, and Spark's workers, from importing modules in the working directory. Without
 this variable, `python -m` would import a `random.py` there instead of Python's own."""
 
@@ -68,7 +68,7 @@ def run_step(
     )
     try:
         with listening(process, say, draw):
-            code = process.wait()
+            exit_code = process.wait()
     except BaseException:
         end_process_group(process)
         raise
@@ -78,7 +78,7 @@ def run_step(
     if not exists(result_uri):
         raise StoreError(
             f"the process of the step {step.value!r} ended without a result",
-            found=f"exit code {code}",
+            found=f"exit code {exit_code}",
             advice=Advice("look at its output above (was it out of memory?), then ", SAME_COMMAND, ": it resumes"),
         )
     return read_result(result_uri)
@@ -109,7 +109,7 @@ def start_process(
         stderr=subprocess.STDOUT if captures_output else None,
         start_new_session=True,
         pass_fds=pass_fds,
-        env={**environment, _SAFE_PATH: "1"},
+        env={**environment, _SAFE_PATH_VARIABLE: "1"},
     )
 
 
@@ -119,13 +119,13 @@ class ResultDocument(NamedTuple):
     uri: str
     data: bytes
 
-    def read(self, kind: type[T]) -> T:
+    def read(self, document_type: type[T]) -> T:
         """Return the document as a value of a type.
 
         Raises `StoreError` if it is damaged: only another run of the step can restore it.
         """
         try:
-            return msgspec.json.decode(self.data, type=kind)
+            return msgspec.json.decode(self.data, type=document_type)
         except DECODE_ERRORS as error:
             raise StoreError(
                 "the result of a step cannot be read",
