@@ -29,7 +29,9 @@ def pause_after(finished_round: Round, bytes_per_second: int | None) -> float:
     )
 
 
-def awaited_event(finished_round: Round, pause: float) -> str:
+def awaited_event(finished_round: Round, pause_seconds: float) -> str:
     """Return what a follower waits for after a round and a pause, as a clause."""
-    pause_clause = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
+    pause_clause = (
+        f"{pause_seconds:.0f} seconds to pass because of the limit on the rate, then " if pause_seconds >= 1 else ""
+    )
     return f"{pause_clause}a checkpoint after {finished_round.checkpoint}"

@@ -21,7 +21,9 @@ def with_duration(finished_round: Round, seconds: float, now: float) -> Round:
         return replace(finished_round, seconds=seconds)
     changed_bytes = expected_bytes = finished_round.bytes_changed
     if finished_round.change_rate is not None and finished_round.taken is not None:
-        seconds_since = max(seconds, now - finished_round.taken)  # the store's clock may be ahead of this one
-        expected_bytes = min(changed_bytes, int(finished_round.change_rate * seconds_since))
-    share = (_OVERHEAD_BYTES + expected_bytes) / (_OVERHEAD_BYTES + changed_bytes)
-    return replace(finished_round, seconds=seconds, last_round_seconds=seconds * share)
+        seconds_since_checkpoint = max(
+            seconds, now - finished_round.taken
+        )  # the store's clock may be ahead of this one
+        expected_bytes = min(changed_bytes, int(finished_round.change_rate * seconds_since_checkpoint))
+    time_ratio = (_OVERHEAD_BYTES + expected_bytes) / (_OVERHEAD_BYTES + changed_bytes)
+    return replace(finished_round, seconds=seconds, last_round_seconds=seconds * time_ratio)

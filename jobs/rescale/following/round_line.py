@@ -24,22 +24,22 @@ def round_line(finished_round: Round, waits_for: str | None) -> str:
 
     `waits_for` is what the next round, or the cut-over, waits for; None if the cut-over begins.
     """
-    parts = [f"{_title(finished_round)}: checkpoint {finished_round.checkpoint}", *_reason(finished_round)]
+    clauses = [f"{_title(finished_round)}: checkpoint {finished_round.checkpoint}", *_reason_clauses(finished_round)]
     if finished_round.rows_written is not None and finished_round.rows_deleted is not None:
-        parts.append(
+        clauses.append(
             f"{counted(finished_round.rows_written, 'row')} written and {finished_round.rows_deleted:,} deleted"
         )
-    parts.append(
+    clauses.append(
         f"{human_bytes(finished_round.bytes_changed)} written, {human_bytes(finished_round.bytes_read)} of files read"
     )
     if finished_round.change_rate is not None:
-        parts.append(f"the job changes {human_bytes(finished_round.change_rate)}/s")
+        clauses.append(f"the job changes {human_bytes(finished_round.change_rate)}/s")
     if finished_round.seconds is not None:
-        parts.append(f"took {duration(finished_round.seconds)}")
+        clauses.append(f"took {duration(finished_round.seconds)}")
     if finished_round.compared is not None:
-        parts.append(f"every record was compared at checkpoint {finished_round.compared}")
-    parts.append(last_round_phrase(finished_round))
-    return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
+        clauses.append(f"every record was compared at checkpoint {finished_round.compared}")
+    clauses.append(last_round_phrase(finished_round))
+    return "; ".join([", ".join(clauses), *([] if waits_for is None else [f"waits for {waits_for}"])])
 
 
 def last_round_phrase(finished_round: Round) -> str:
@@ -56,7 +56,7 @@ def _title(finished_round: Round) -> str:
     return f"round {finished_round.number}"
 
 
-def _reason(finished_round: Round) -> list[str]:
+def _reason_clauses(finished_round: Round) -> list[str]:
     """Return clauses on a joined round or a full run: what was moved, and the reason unless it is unknown."""
     reason = [] if finished_round.reason is None else [f"because {finished_round.reason}"]
     if finished_round.kind is RoundKind.JOINED:
