@@ -34,7 +34,7 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
             pinned.append(number)
             wait_until(lambda: pins.flushed_numbers() == pinned, "the pin")
         assert follower.next_round().checkpoint == 5
-        assert (pins.numbers(), pins.flushed_numbers()) == ([3, 5], [])
+        assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([3, 5], [])
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -48,7 +48,7 @@ def test_too_many_checkpoints_in_between_are_not_opened(
         checkpoints_follow(job, [number])
         Pins(follower.target, job.directory).pin_flushed(number)
     checkpoints_follow(job, [6])
-    monkeypatch.setattr("rescale.runstate.follower.pins._MOST_BETWEEN", most)
+    monkeypatch.setattr("rescale.runstate.follower.pins._MOST_CHECKPOINTS_BETWEEN", most)
     opened = Mock(wraps=Pins(follower.target, job.directory).open_flushed)
     monkeypatch.setattr(Pins, "open_flushed", opened)
     (new_round,) = follow(follower, 1)

@@ -16,7 +16,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedOperator, read_certificate
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, round_target
+from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_round_checkpoints, round_target
 from rescale.runstate.pinned_snapshots import Base
 from rescale.text.errors import IntegrityError, RequestError
 from support.checkpoints import Checkpoints
@@ -70,7 +70,7 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     with pytest.raises(IntegrityError) as caught:
         follow(replace(follower, move=fail_comparison), 1)
     assert "makes a new base; either the store has damaged a file" in str(caught.value.advice)
-    assert finished_rounds(follower.target) == []
+    assert finished_round_checkpoints(follower.target) == []
     (new_round,) = follow(follower, 0)
     assert (new_round.kind, new_round.checkpoint, new_round.compared) == (RoundKind.BASE, 4, None)
 
@@ -99,7 +99,7 @@ def test_rounds_stay_if_another_follower_removes_the_compared_one(
 
     with pytest.raises(RequestError, match="another follower of the target has removed the round"):
         follow(replace(follower, move=overtake_comparison), 1)
-    assert finished_rounds(follower.target) == [3, 5]
+    assert finished_round_checkpoints(follower.target) == [3, 5]
     assert_rounds_are_whole(follower.target)
 
 

@@ -13,7 +13,7 @@ from rescale.following import follower as followers
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import RoundKind, finished_rounds, round_target
+from rescale.runstate.follower.rounds import RoundKind, finished_round_checkpoints, round_target
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
@@ -91,7 +91,7 @@ def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: s
     checkpoints_follow(job, [5])
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 5)
-    assert Pins(follower.target, job.directory).numbers() == [3, 5]
+    assert Pins(follower.target, job.directory).checkpoint_numbers() == [3, 5]
     assert_rounds_are_whole(follower.target)
 
 
@@ -105,14 +105,14 @@ def test_new_base_is_made_after_a_file_that_every_round_reads_was_damaged(
     checkpoints_follow(job, [4])
     pins = Pins(follower.target, job.directory)
     damaged = (
-        next(uri for uri in pins.files(3) if "shared" in uri)
+        next(uri for uri in pins.file_uris(3) if "shared" in uri)
         if place == "pin"
         else round_target(follower.target, 3) + "/a.sst"
     )
     damage = Mock(side_effect=SnapshotError("the checksum of a block is wrong", path=damaged))
     with pytest.raises(SnapshotError, match="checksum"):
         follow(replace(follower, move=damage), 1)
-    assert (finished_rounds(follower.target), pins.numbers()) == ([], [])
+    assert (finished_round_checkpoints(follower.target), pins.checkpoint_numbers()) == ([], [])
     (base,) = follow(follower, 0)
     assert (base.kind, base.checkpoint) == (RoundKind.BASE, 4)
     assert_rounds_are_whole(follower.target)
@@ -144,4 +144,4 @@ def test_last_round_of_another_checkpoint_that_is_gone_keeps_the_rounds(job: Che
     gone = SnapshotError("a file is gone", path=join(job.newest, "_metadata"))
     with pytest.raises(SnapshotError, match="gone"):
         replace(follower, move=Mock(side_effect=gone)).move_last(follower.plan_last())
-    assert finished_rounds(follower.target) == [3]
+    assert finished_round_checkpoints(follower.target) == [3]

@@ -21,11 +21,17 @@ from rescale.plan.proof import Proof
 from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
+from rescale.runstate.follower.rounds import (
+    RoundKind,
+    described_rounds,
+    finished_round_checkpoints,
+    read_round,
+    round_target,
+)
 from rescale.runstate.places import discarding_place, follower_place, pins_place, places_of, rounds_place, run_directory
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
-from rescale.runstate.states import claimed_by, is_being_discarded
+from rescale.runstate.states import digest_of_claim, is_being_discarded
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
@@ -56,7 +62,7 @@ def test_files_that_rounds_cannot_read_are_refused_before_the_base(job: Checkpoi
     with pytest.raises(UnsupportedError, match="rounds cannot read the SST files") as caught:
         follow(follower, 0)
     assert caught.value.found == "format_version=6"
-    assert finished_rounds(follower.target) == []
+    assert finished_round_checkpoints(follower.target) == []
 
 
 def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str) -> None:
@@ -68,8 +74,10 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         (new_round,) = follow(follower, 1)
         assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.ROUND, number - 3, 3)
         assert (new_round.rows_deleted, new_round.rows_written, new_round.bytes_read) == (0, 0, 0)
-        assert finished_rounds(follower.target) == sorted({3, 4, number}), "the base, the first round, and the newest"
-        assert Pins(follower.target, job.directory).numbers() == [3 if number == 4 else 4, number]
+        assert finished_round_checkpoints(follower.target) == sorted({3, 4, number}), (
+            "the base, the first round, and the newest"
+        )
+        assert Pins(follower.target, job.directory).checkpoint_numbers() == [3 if number == 4 else 4, number]
     assert [new_round.checkpoint for new_round in described_rounds(follower.target)] == [3, 4, 5, 6], (
         "descriptions of removed rounds stay"
     )
@@ -187,7 +195,7 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
     assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.BASE, 1, 4)
     assert new_round.reason is not None
     assert "another" in new_round.reason
-    assert finished_rounds(follower.target) == [4]
+    assert finished_round_checkpoints(follower.target) == [4]
 
 
 def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +206,7 @@ def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monk
     for number in (4, 5):
         checkpoints_follow(job, [number])
         follow(follower, 1)
-    assert finished_rounds(follower.target) == [3, 4, 5]
+    assert finished_round_checkpoints(follower.target) == [3, 4, 5]
     levels = iter([1, 6])
     monkeypatch.setattr("rescale.following.round_plan.rounds_left", lambda _: next(levels))
     checkpoints_follow(job, [6])
@@ -207,8 +215,8 @@ def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monk
     continued = certified_plan(round_target(follower.target, 6)).continued
     assert continued is not None
     assert continued.target == round_target(follower.target, 4)
-    assert finished_rounds(follower.target) == [3, 4, 6]
-    assert Pins(follower.target, job.directory).numbers() == [4, 6]
+    assert finished_round_checkpoints(follower.target) == [3, 4, 6]
+    assert Pins(follower.target, job.directory).checkpoint_numbers() == [4, 6]
     assert_rounds_are_whole(follower.target)
     monkeypatch.undo()
     finish(follower)
@@ -325,12 +333,12 @@ def test_removal_of_a_round_that_was_killed_is_finished(
     def be_killed_after_a_file(_: object, uris: Iterable[str]) -> None:
         uris = list(uris)
         delete(uris[:1])
-        if uris and claimed_by(plan.target) in (None, plan.digest):
+        if uris and digest_of_claim(plan.target) in (None, plan.digest):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patches:
         patches.setattr(type(store), "delete", be_killed_after_a_file)
-        while claimed_by(plan.target) == plan.digest:
+        while digest_of_claim(plan.target) == plan.digest:
             with pytest.raises(KeyboardInterrupt):
                 follow(follower, 1)
             kills += 1

@@ -18,7 +18,7 @@ import pytest
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
-from rescale.runstate.follower.rounds import finished_rounds, followed_job
+from rescale.runstate.follower.rounds import finished_round_checkpoints, followed_job
 from rescale.snapshot.reading.opening import open_snapshot
 from support import edited, warm
 from support.changing_job import ChangingJob
@@ -75,7 +75,7 @@ class History:
 
     def follow(self, kind: Kind) -> int:
         """Make a base if there is none, else a round if there is a checkpoint for it."""
-        round_checkpoints = finished_rounds(self.target)
+        round_checkpoints = finished_round_checkpoints(self.target)
         rounds = 1 if round_checkpoints and round_checkpoints[-1] < self.job.checkpoints.number else 0
         return self.run(["follow", self.job.checkpoints.directory, *SHAPE, "--max-rounds", str(rounds)], kind)
 

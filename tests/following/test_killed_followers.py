@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from following.command_sequence import Command, CommandSequence
-from rescale.runstate.follower.rounds import finished_rounds
+from rescale.runstate.follower.rounds import finished_round_checkpoints
 from support import warm
 from support.faults import Faults, Kind
 from support.followers import assert_rounds_are_whole
@@ -37,7 +37,7 @@ class FollowerCommands(CommandSequence):
         assert not names & {"pins", "rounds", "follower.json"}
 
     def is_done(self, command: Command) -> bool:
-        return "--finish" not in command.options and command.number in finished_rounds(self.target)
+        return "--finish" not in command.options and command.number in finished_round_checkpoints(self.target)
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from rescale.following import follower as followers
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
-from rescale.runstate.follower.rounds import begin_following, finished_rounds, followed_job
+from rescale.runstate.follower.rounds import begin_following, finished_round_checkpoints, followed_job
 from rescale.runstate.places import pins_place, places_of, rounds_place, run_directory
-from rescale.runstate.states import claimed_by
+from rescale.runstate.states import digest_of_claim
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
@@ -37,7 +37,7 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
         follow(follower, 0)
     assert f"rescale discard {follower.target}" in str(caught.value.advice)
     assert followed_job(follower.target) is None
-    assert claimed_by(follower.target) == plan.digest
+    assert digest_of_claim(follower.target) == plan.digest
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_follower_that_waits_leaves_its_files_to_a_last_round_that_is_about_to
 
     def publish_soon() -> None:
         plan = follower.plan_last().prepared.plan
-        if claimed_by(follower.target) is None:
+        if digest_of_claim(follower.target) is None:
             claim(plan, is_last_round=True)
             certify(plan, Proof.CHANGES)
             open_store(home).put(places_of(plan).publishing, b"")
@@ -77,7 +77,7 @@ def test_a_follower_that_waits_leaves_its_files_to_a_last_round_that_is_about_to
     with pytest.raises(RequestError, match="the job has ended"):
         follow(replace(follower, while_waiting=publish_soon), 1)
     assert followed_job(follower.target) == follower.job
-    assert finished_rounds(follower.target) == [3]
+    assert finished_round_checkpoints(follower.target) == [3]
     finish(follower)
 
 
@@ -105,7 +105,7 @@ def test_follower_ends_if_a_run_that_began_at_the_same_time_has_claimed_the_targ
 
     with patch.object(followers, "begin_following", begin), pytest.raises(RequestError, match="taken by another run"):
         follow(follower, 0)
-    assert claimed_by(follower.target) == plan.digest
+    assert digest_of_claim(follower.target) == plan.digest
     assert followed_job(follower.target) is None
     for place in (rounds_place(follower.target), pins_place(follower.target)):
         assert not open_store(home).list(place)

@@ -18,7 +18,7 @@ from rescale.following.leaving import leave
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, followed_job
+from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_round_checkpoints, followed_job
 from rescale.runstate.publication import is_published, publish, published_plan
 from rescale.runstate.states import State, state_of
 from rescale.storage.locations import join
@@ -57,9 +57,9 @@ def test_restarted_checkpoint_numbers_lead_to_a_new_base(job: Checkpoints, home:
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.number, new_round.checkpoint) == (RoundKind.BASE, 0, 2)
     assert any("restarted below 4, so the job was started without its last state" in line for line in messages)
-    assert finished_rounds(follower.target) == [2]
+    assert finished_round_checkpoints(follower.target) == [2]
     assert [new_round.checkpoint for new_round in described_rounds(follower.target)] == [2]
-    assert Pins(follower.target, job.directory).numbers() == [2]
+    assert Pins(follower.target, job.directory).checkpoint_numbers() == [2]
     checkpoints_follow(job, [3])
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.ROUND, 1, 2)
@@ -91,7 +91,7 @@ def test_follower_says_what_it_waits_for(
     with pytest.raises(KeyboardInterrupt):
         follow(follower, 1)
     assert [line.startswith(sentence.format(job.directory)) for line in messages].count(True) == 1, messages
-    assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
+    assert finished_round_checkpoints(follower.target) == [4], "an older checkpoint was taken for a newer one"
 
 
 def test_follower_of_a_misspelt_directory_says_what_to_check(
@@ -139,14 +139,14 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     assert follower.is_of_this_start(new_round)
     assert (new_round.kind, new_round.number, new_round.root, new_round.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
     pins = [Pins(follower.target, directory) for directory in (job.directory, next_start.directory)]
-    assert [directory_pins.numbers() for directory_pins in pins] == [[3], [4]], (
+    assert [directory_pins.checkpoint_numbers() for directory_pins in pins] == [[3], [4]], (
         "the base needs the pin of the first start"
     )
     next_start.rewrite(with_other_backends)
     checkpoints_follow(next_start, [5])
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.root) == (RoundKind.BASE, 5)
-    assert [directory_pins.numbers() for directory_pins in pins] == [[], [5]]
+    assert [directory_pins.checkpoint_numbers() for directory_pins in pins] == [[], [5]]
     finish(follower)
     validate_published(next_start.newest, follower.target, InProcessTasks(2, None))
 

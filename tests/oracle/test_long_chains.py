@@ -109,7 +109,7 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
         target = home / f"{parallelism}-{number}"
         request = make_request(str(source), str(target), shape, max_parallelism=maximum, allow_prefixes=[str(home)])
         between = [open_snapshot(str(path), allow_prefixes=[str(home)]) for path in skipped]
-        planned = plan_round(request, [str(newest), str(base)], [between], reserve=0)
+        planned = plan_round(request, [str(newest), str(base)], [between], reserved_levels=0)
         assert planned.kind is not RoundKind.BASE, planned.reason
         execute_with(planned.prepared.plan, planned.proof)
         by_record = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])

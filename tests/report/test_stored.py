@@ -258,8 +258,8 @@ def test_report_command_writes_a_page_and_answers_in_json(capsys: Captured, tmp_
 
 def test_restore_by_another_flink_is_reported_for_snapshots_only(plan: Plan, source: str) -> None:
     assert b"would restore" not in report_of(source)
-    page = report_of(source, line=ReleaseLine(1, 20)).decode()
+    page = report_of(source, release_line=ReleaseLine(1, 20)).decode()
     assert "What Flink 1.20 would restore" in page
     assert "nothing: Flink 1.20 reads _metadata up to version 4" in page
     with pytest.raises(RequestError, match="this is a plan or a target"):
-        report_of(plan.target, line=ReleaseLine(1, 20))
+        report_of(plan.target, release_line=ReleaseLine(1, 20))

@@ -15,7 +15,7 @@ from rescale.flink.slot import Slot
 from rescale.plan.plan import Plan
 from rescale.runstate.candidate import build_candidate, put_candidate
 from rescale.runstate.documents import read_document
-from rescale.runstate.states import STEPS
+from rescale.runstate.states import MOVING_STEPS
 from rescale.runstate.written_handles import WrittenHandles, read_handles
 from rescale.text.errors import IntegrityError
 from support import snapshots
@@ -69,7 +69,7 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
         native, operators=tuple(part if operator.label == part.label else operator for operator in native.operators)
     )
     handles = {
-        plan: [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+        plan: [handles for step in MOVING_STEPS if (handles := read_handles(plan, step)) is not None]
         for plan in (canonical, native)
     }
     written_handles = [
@@ -129,7 +129,7 @@ def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:
 def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     move(plan, InProcessTasks())
-    written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    written_handles = [handles for step in MOVING_STEPS if (handles := read_handles(plan, step)) is not None]
     source = metadata(plan.source)
     assert build_candidate(source, plan, written_handles)
     first, *others = written_handles[0].handles

@@ -17,7 +17,7 @@ from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim, planned_names
 from rescale.runstate.places import places_of, run_directory
 from rescale.runstate.removal import discard
-from rescale.runstate.states import Claim, State, Transition, claim_on, claimed_by, permit, state_of
+from rescale.runstate.states import Claim, State, Transition, claim_on, digest_of_claim, permit, state_of
 from rescale.storage.locations import name
 from rescale.storage.store import Pin, open_store
 from rescale.text.errors import RequestError, StoreError, UnsupportedError
@@ -309,9 +309,9 @@ def test_claim_is_read_from_the_given_store(plans: Callable[[str], Plan]) -> Non
     store: Any = Elsewhere()
     assert claim_on("s3://theirs/target", store) == Claim("ab", {}, "now")
     assert claim_on("s3://theirs/another", store) is None
-    assert claimed_by(plans("3").target) is None
+    assert digest_of_claim(plans("3").target) is None
     claim(plans("3"))
-    assert claimed_by(plans("3").target) == plans("3").digest
+    assert digest_of_claim(plans("3").target) == plans("3").digest
 
 
 def test_refused_claim_of_a_published_target_names_the_plan_of_the_result(plans: Callable[[str], Plan]) -> None:

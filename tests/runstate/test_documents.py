@@ -8,7 +8,7 @@ import pytest
 
 from rescale.plan.plan import Plan
 from rescale.runstate.documents import load_plan, put_document, read_document, store_plan
-from rescale.runstate.places import Places, is_document, places_of, plan_in_name
+from rescale.runstate.places import Places, is_document, places_of, short_digest_in_name
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.pipeline import plan_rescale
@@ -57,7 +57,7 @@ def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
     ],
 )
 def test_name_of_a_state_file_gives_the_digits_of_its_plan(file: str, digits: str | None) -> None:
-    assert plan_in_name(file) == digits
+    assert short_digest_in_name(file) == digits
 
 
 def test_plan_whose_digest_is_not_that_in_its_name_is_refused(plan: Plan) -> None:

@@ -13,7 +13,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import put_document, store_plan
 from rescale.runstate.follower.rounds import FollowedJob, begin_following
-from rescale.runstate.places import discarding_place, follower_place, places_of, plan_in_name
+from rescale.runstate.places import discarding_place, follower_place, places_of, short_digest_in_name
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, state_of
@@ -348,7 +348,7 @@ def test_discard_of_an_emptied_target_keeps_a_file_that_appears_meanwhile(
     store = open_store(plan.target)
     files = [entry.uri for entry in store.list(plan.target)]
     store.delete(files)
-    file = next(uri for uri in files if plan_in_name(Path(uri).name) is not None)
+    file = next(uri for uri in files if short_digest_in_name(Path(uri).name) is not None)
     delete = store.delete
 
     def comes_back(uris: Iterable[str]) -> None:

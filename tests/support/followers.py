@@ -12,7 +12,7 @@ from rescale.following.limits import Limits
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.removal import remove_follower
-from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, finished_rounds, round_target
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, finished_round_checkpoints, round_target
 from rescale.runstate.places import rounds_place
 from rescale.runstate.publication import publish
 from rescale.snapshot.reading.opening import open_snapshot
@@ -46,7 +46,7 @@ def finish(follower: Follower) -> None:
 
 def assert_rounds_are_whole(target: str) -> None:
     """Check that all files of the finished rounds exist, in the round itself or in another one."""
-    for number in finished_rounds(target):
+    for number in finished_round_checkpoints(target):
         assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing_files == ()
 
 

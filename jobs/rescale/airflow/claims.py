@@ -28,7 +28,7 @@ def identity_of_run(dag_run: Any) -> dict[str, str]:
 def refuse_active_claim(target: str, ti: Any, digest: str | None = None) -> None:
     """Raise `RequestError` if an active run of this Airflow claims the target for another plan than `digest`."""
     active_claim = claim_of_active_run(target, ti)
-    if active_claim is None or active_claim.plan == digest:
+    if active_claim is None or active_claim.plan_digest == digest:
         return
     raise RequestError(
         "another run has claimed the target and is still running",

@@ -189,7 +189,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
-    state = state_of(target, None if claim is None else claim.plan)
+    state = state_of(target, None if claim is None else claim.plan_digest)
     if (published_clause := PUBLISHED_CLAUSE_BY_STATE.get(state)) is not None:
         return RescaleError(
             f"the task {FOLLOW_TASK!r} did not finish, but {published_clause}",

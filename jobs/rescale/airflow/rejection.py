@@ -13,7 +13,7 @@ from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.places import Places
 from rescale.runstate.removal import discard
-from rescale.runstate.states import State, claimed_by, state_of
+from rescale.runstate.states import State, digest_of_claim, state_of
 from rescale.text.errors import RequestError
 from rescale.text.units import counted
 
@@ -63,7 +63,7 @@ def end_rejected(ti: Any) -> NoReturn:
     target, digest = plan_output["target"], plan_output["digest"]
     refuse_published(target, digest, rejection_clause)
     _refuse_approved(target, digest, rejection_clause)
-    is_claimed = claimed_by(target) == digest
+    is_claimed = digest_of_claim(target) == digest
     active_claim = claim_of_active_run(target, ti) if is_claimed else None
     if active_claim is not None:
         raise RequestError(

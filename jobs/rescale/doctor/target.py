@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_text
-from rescale.runstate.claim import WITHOUT_CONDITIONS
+from rescale.runstate.claim import WITHOUT_CONDITIONS_ADVICE
 from rescale.runstate.places import claim_place, probe_place, run_directory
 from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap, refuse_place_of_documents
 from rescale.storage.contract import CopyRefused, Span
@@ -62,7 +62,7 @@ class _Probes:
         self._store: Store = open_store(target)
         self._data = name.encode()
         self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri = (
-            probe_place(target, f"{name}-{kind}") for kind in ("put", "conditional", "copy", "parts")
+            probe_place(target, f"{name}-{operation}") for operation in ("put", "conditional", "copy", "parts")
         )
         self._is_put = False
         self._trying = partial(checks.trying, _SUBJECT)
@@ -118,7 +118,7 @@ class _Probes:
                 trial.fail(
                     "the store accepted both",
                     "the store ignores the condition, so two runs could overwrite each other",
-                    WITHOUT_CONDITIONS,
+                    WITHOUT_CONDITIONS_ADVICE,
                 )
                 return
             trial.ok("the second was refused", "two runs cannot have the same target")
@@ -189,30 +189,34 @@ class _Probes:
             write_time = self._store.modified(self._put_uri)
             if write_time is None:
                 raise RequestError("the probe is gone", path=self._put_uri, advice="find out who deletes files there")
-            skew = (datetime.now(UTC) - write_time).total_seconds()
-            result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
-            if abs(skew) > MOST_SKEW_SECONDS:
+            skew_seconds = (datetime.now(UTC) - write_time).total_seconds()
+            result = (
+                f"{abs(skew_seconds):.0f} s {'ahead' if skew_seconds > 0 else 'behind'}"
+                if abs(skew_seconds) >= 1
+                else "less than 1 s"
+            )
+            if abs(skew_seconds) > MOST_SKEW_SECONDS:
                 meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"
                 trial.warn(result, meaning, "let NTP set the clock of this machine")
             else:
                 trial.ok(result, "the clocks agree")
 
     def _check_delete(self) -> None:
-        probes = (self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri)
+        probe_uris = (self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri)
         with self._trying(
             f"delete the probes in {run_directory(self._target)}",
             "discard, and a run that resumes, delete what a run has put",
         ) as trial:
-            existing_probes = existing(probes)
+            existing_uris = existing(probe_uris)
             try:
-                self._store.delete(existing_probes)
+                self._store.delete(existing_uris)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
                 trial.warn(result_text(error), meaning, None)
                 return
-            if remaining_probes := existing(existing_probes):
+            if remaining_uris := existing(existing_uris):
                 trial.fail(
-                    f"still there: {', '.join(remaining_probes)}", "the store does not delete", "delete them yourself"
+                    f"still there: {', '.join(remaining_uris)}", "the store does not delete", "delete them yourself"
                 )
-            elif existing_probes:
-                trial.ok(f"{counted(len(existing_probes), 'probe')} deleted", "discard can remove what a run leaves")
+            elif existing_uris:
+                trial.ok(f"{counted(len(existing_uris), 'probe')} deleted", "discard can remove what a run leaves")

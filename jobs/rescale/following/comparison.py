@@ -8,7 +8,14 @@ from dataclasses import replace
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import certified_plan
-from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, remove_rounds, round_target, write_round
+from rescale.runstate.follower.rounds import (
+    Round,
+    RoundKind,
+    finished_round_checkpoints,
+    remove_rounds,
+    round_target,
+    write_round,
+)
 from rescale.text.errors import IntegrityError, RequestError
 
 
@@ -27,7 +34,7 @@ def compare_records(
     try:
         validate(certified_plan(round_target(target, newest.checkpoint)), Proof.RECORDS)
     except IntegrityError as error:
-        if newest.checkpoint not in finished_rounds(target):
+        if newest.checkpoint not in finished_round_checkpoints(target):
             raise RequestError(
                 "another follower of the target has removed the round that was compared",
                 path=round_target(target, newest.checkpoint),

@@ -56,6 +56,6 @@ def _is_read_again(pins: Pins, newest: Round, error: RescaleError) -> bool:
     """Whether the error is about a file of the newest round, its anchor or its root, or of their pinned checkpoints."""
     numbers = {newest.checkpoint, newest.anchor, newest.root}
     return error.path is not None and any(
-        contains(round_target(pins.target, number), error.path) or error.path in pins.files(number)
+        contains(round_target(pins.target, number), error.path) or error.path in pins.file_uris(number)
         for number in numbers
     )

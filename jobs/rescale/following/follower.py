@@ -33,7 +33,7 @@ from rescale.following.round_plan import RoundPlan, plan_round, refuse_unreadabl
 from rescale.following.starts import (
     forget_earlier_start,
     have_numbers_restarted,
-    last_checkpoint,
+    last_checkpoint_number,
     refuse_no_checkpoint_directory,
     take_over,
     waiting_sentence,
@@ -63,7 +63,7 @@ from rescale.runstate.places import rounds_place
 from rescale.runstate.preparation import remove_preparation
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
-from rescale.runstate.states import State, claimed_by, state_of
+from rescale.runstate.states import State, digest_of_claim, state_of
 from rescale.runstate.target_safety import mark_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
@@ -75,7 +75,7 @@ from rescale.snapshot.reading.discovery import (
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
-_ATTEMPTS = 5
+_MOST_ATTEMPTS = 5
 """Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
 
 Mover = Callable[[Plan, Proof], None]
@@ -113,12 +113,12 @@ class Follower:
             while newest is None or limits.max_rounds is None or rounds_made < limits.max_rounds:
                 rounds_made += newest is not None
                 newest = self.next_round()
-                pause = pause_after(newest, limits.pause_above)
+                pause_seconds = pause_after(newest, limits.pause_above)
                 has_ended = limits.max_rounds is not None and rounds_made >= limits.max_rounds
-                report(newest, "nothing" if has_ended else awaited_event(newest, pause))
+                report(newest, "nothing" if has_ended else awaited_event(newest, pause_seconds))
                 self._publish_due(limits)
                 if not has_ended:
-                    time.sleep(pause)
+                    time.sleep(pause_seconds)
 
     @contextmanager
     def following(self, *, pins_checkpoints: bool = True) -> Iterator[None]:
@@ -151,7 +151,7 @@ class Follower:
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     newest_number = newest_complete_checkpoint(self.job.checkpoints)
-                    pinned_numbers = [*self._pins.numbers(), *self._pins.flushed_numbers()]
+                    pinned_numbers = [*self._pins.checkpoint_numbers(), *self._pins.flushed_numbers()]
                     if newest_number is not None and newest_number > max(pinned_numbers, default=-1):
                         self._pins.pin_flushed(newest_number)
 
@@ -169,7 +169,7 @@ class Follower:
 
     def is_of_this_start(self, newest: Round) -> bool:
         """Return whether the newest round is from the followed start of the job, and not from an earlier one."""
-        return newest.checkpoint in self._pins.numbers()
+        return newest.checkpoint in self._pins.checkpoint_numbers()
 
     def has_checkpoint_after(self, newest: Round) -> bool:
         """Return whether the job has a checkpoint for a round after the newest one."""
@@ -183,16 +183,16 @@ class Follower:
 
         Raises `IntegrityError` if the round is the first one after a base, and differs from its checkpoint.
         """
-        before = self.newest_round()
-        newest_number = -1 if before is None else before.checkpoint
+        previous_round = self.newest_round()
+        newest_number = -1 if previous_round is None else previous_round.checkpoint
         while True:
             pinned = self._next_pinned(newest_number)
-            before = self.newest_round()
-            with removing_failed(self._pins, before, self._prune, self.say):
+            previous_round = self.newest_round()
+            with removing_failed(self._pins, previous_round, self._prune, self.say):
                 try:
-                    planned = self._plan(pinned, before)
+                    planned = self._plan(pinned, previous_round)
                 except UnsupportedError as error:
-                    if before is None:
+                    if previous_round is None:
                         raise
                     self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                     newest_number = pinned.checkpoint
@@ -206,10 +206,10 @@ class Follower:
         """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
         refuse_another_job(self.target, self.job)
         newest = complete_newest_round(self.target)
-        number = last_checkpoint(self.job.checkpoints)
+        number = last_checkpoint_number(self.job.checkpoints)
         source = checkpoint_directory(self.job.checkpoints, number)
-        request, checkpoints_between = self._request(source, self.target), self._between(newest, number)
-        planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=0)
+        request, checkpoints_between = self._request(source, self.target), self._checkpoints_between(newest, number)
+        planned = plan_round(request, self._base_uris(newest), checkpoints_between, reserved_levels=0)
         is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
         if is_taken and may_be_discarded(self.target, self.job):
             self.say("discarding an unpublished result of an older checkpoint")
@@ -250,7 +250,7 @@ class Follower:
         A run that looked for a follower right before this one began may have claimed the target since: the run keeps
         it. As long as a result is only about to be published, its run may still need the files of the follower.
         """
-        digest = claimed_by(self.target)
+        digest = digest_of_claim(self.target)
         is_lost = digest is not None and not holds_last_round(self.target, self.job.checkpoints)
         if is_lost and state_of(self.target, digest) is not State.PUBLISHING:
             remove_follower(self.target)
@@ -274,7 +274,7 @@ class Follower:
     def _allow_prefixes(self) -> tuple[str, ...]:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
-    def _bases(self, newest: Round | None) -> list[str]:
+    def _base_uris(self, newest: Round | None) -> list[str]:
         """Return the URIs of the rounds that the next round may continue: the newest one, then its anchor."""
         if newest is None:
             return []
@@ -285,7 +285,7 @@ class Follower:
         """Wait for a checkpoint with a number above `newest_number`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest_number:
             return pinned
-        tried_checkpoint, attempts, sentence, start_time = -1, 0, "", time.monotonic()
+        tried_number, attempt, sentence, start_time = -1, 0, "", time.monotonic()
         checkpoint_numbers: list[int] = []
         while True:
             self._refuse_lost_target()
@@ -296,17 +296,16 @@ class Follower:
             if checkpoint_numbers != earlier_checkpoint_numbers:
                 refuse_two_starts(self.job.checkpoints, checkpoint_numbers)
             if checkpoint_numbers and checkpoint_numbers[-1] > newest_number:
-                attempts = attempts + 1 if checkpoint_numbers[-1] == tried_checkpoint else 1
-                tried_checkpoint = checkpoint_numbers[-1]
+                attempt = attempt + 1 if checkpoint_numbers[-1] == tried_number else 1
+                tried_number = checkpoint_numbers[-1]
                 try:
                     with self._pins_lock:
-                        return self._pins.pin(tried_checkpoint)
+                        return self._pins.pin(tried_number)
                 except SnapshotError as error:
-                    if attempts == _ATTEMPTS:
+                    if attempt == _MOST_ATTEMPTS:
                         raise
                     self.say(
-                        f"the files of checkpoint {tried_checkpoint} could not be kept: {error.what}; "
-                        "trying the newest one"
+                        f"the files of checkpoint {tried_number} could not be kept: {error.what}; trying the newest one"
                     )
             else:
                 seconds = time.monotonic() - start_time
@@ -325,16 +324,18 @@ class Follower:
     def _plan(self, pinned: PinnedCheckpoint, newest: Round | None) -> RoundPlan:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
-        checkpoints_between = self._between(newest, pinned.checkpoint)
+        checkpoints_between = self._checkpoints_between(newest, pinned.checkpoint)
         # A round becomes the anchor if its records are compared; a joined round needs a level above the anchor.
         reserve = 2 if newest is not None and newest.compared is None else 1
         rounds = rounds_place(self.target)
-        planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
+        planned = plan_round(
+            request, self._base_uris(newest), checkpoints_between, reserved_levels=reserve, reference_directory=rounds
+        )
         if newest is None:
             refuse_unreadable_rounds(planned.prepared)
         return planned
 
-    def _between(self, newest: Round | None, checkpoint: int) -> Iterable[Sequence[Snapshot]]:
+    def _checkpoints_between(self, newest: Round | None, checkpoint: int) -> Iterable[Sequence[Snapshot]]:
         """Return the pinned checkpoints between the newest round and `checkpoint`, in batches."""
         return () if newest is None else self._pins.open_between(newest.checkpoint, checkpoint)
 

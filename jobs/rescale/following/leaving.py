@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rescale.runstate.documents import load_plan
-from rescale.runstate.follower.rounds import BETWEEN_STARTS, FollowedJob, end_following, followed_job
+from rescale.runstate.follower.rounds import NO_DIRECTORY, FollowedJob, end_following, followed_job
 from rescale.runstate.places import Places, cut_over_place
 from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, is_being_discarded, state_of
+from rescale.runstate.states import (
+    TRANSITIONS,
+    State,
+    Transition,
+    claim_on,
+    digest_of_claim,
+    is_being_discarded,
+    state_of,
+)
 from rescale.runstate.target_safety import refuse_misplaced
 from rescale.storage.locations import contains
 from rescale.storage.store import exists
@@ -32,27 +40,27 @@ def leave(target: str, checkpoints: str, run_identity: Mapping[str, str]) -> Non
     if job is None or job.checkpoints != checkpoints or (claim is not None and claim.by != run_identity):
         return
     if claim is not None:
-        if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]:
+        if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan_digest)]:
             discard(target, keeps_follower=True)
         else:
-            withdraw(load_plan(Places(target, claim.plan).plan))
+            withdraw(load_plan(Places(target, claim.plan_digest).plan))
     finish_discard(target)
     end_following(target)
 
 
 def finish_discard(target: str) -> None:
     """Finish a discard that was killed after it had removed the claim of a last round: its note refuses new claims."""
-    if claimed_by(target) is None and is_being_discarded(target):
+    if digest_of_claim(target) is None and is_being_discarded(target):
         discard(target, keeps_follower=True)
 
 
 def may_be_discarded(target: str, job: FollowedJob) -> bool:
     """Return whether the target is claimed for a last round of the followed job, and not published."""
     claim = claim_on(target)
-    if claim is None or not claim.is_last_round or not exists(place := Places(target, claim.plan).plan):
+    if claim is None or not claim.is_last_round or not exists(place := Places(target, claim.plan_digest).plan):
         return False
     is_of_job = contains(job.checkpoints, load_plan(place).source)
-    return is_of_job and Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]
+    return is_of_job and Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan_digest)]
 
 
 def holds_last_round(target: str, checkpoints: str) -> bool:
@@ -71,7 +79,7 @@ def refuse_taken_target(target: str, checkpoints: str | None) -> None:
     directory `checkpoints` (None: the run follows no job), it may also hold a last round of that job.
     """
     claim = claim_on(target)
-    state = state_of(target, None if claim is None else claim.plan)
+    state = state_of(target, None if claim is None else claim.plan_digest)
     if state is State.FREE:
         refuse_misplaced(target)
     if state is State.FREE and holds_only_prepared_files(target):
@@ -98,7 +106,7 @@ def may_be_continued(target: str, checkpoints: str) -> bool:
     decided on the cut-over: its decision would hold for the other run, too.
     """
     current_job = followed_job(target)
-    if current_job is None or current_job.checkpoints not in (BETWEEN_STARTS, checkpoints):
+    if current_job is None or current_job.checkpoints not in (NO_DIRECTORY, checkpoints):
         return False
     if claim_on(target) is not None or is_being_discarded(target):
         return False

@@ -7,7 +7,7 @@ from rescale.runstate.certificate import Certificate, certified_plan, read_certi
 from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
-    finished_rounds,
+    finished_round_checkpoints,
     newest_round,
     read_round,
     round_target,
@@ -18,35 +18,40 @@ from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 
 
-def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -> Round:
-    """Describe a round by its plan and certificate; `before` is the previous round.
+def describe_round(plan: Plan, certificate: Certificate, previous_round: Round | None) -> Round:
+    """Describe a round by its plan and certificate; `previous_round` is None for the first round.
 
     `seconds` is None: only the process that made the round knows it.
     """
-    kind = _kind(plan, before)
+    kind = _kind(plan, previous_round)
     changes = [operator.changes for operator in certificate.operators if operator.changes is not None]
-    metadata = open_store(plan.target).stat(join(plan.target, METADATA))
-    total_bytes = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
+    metadata_pin = open_store(plan.target).stat(join(plan.target, METADATA))
+    total_bytes = sum(file.size for file in certificate.files) + (metadata_pin.size if metadata_pin else 0)
     written_bytes = max(0, total_bytes - plan.base_bytes)
-    taken = _checkpoint_time(plan)
-    rate = None
-    if before is not None and taken is not None and before.taken is not None and taken > before.taken:
-        rate = written_bytes / (taken - before.taken)
+    checkpoint_time = _checkpoint_time(plan)
+    change_rate = None
+    if (
+        previous_round is not None
+        and checkpoint_time is not None
+        and previous_round.taken is not None
+        and checkpoint_time > previous_round.taken
+    ):
+        change_rate = written_bytes / (checkpoint_time - previous_round.taken)
     return Round(
-        number=0 if before is None else before.number + 1,
+        number=0 if previous_round is None else previous_round.number + 1,
         checkpoint=plan.checkpoint_id,
         kind=kind,
-        root=plan.checkpoint_id if kind is RoundKind.BASE or before is None else before.root,
+        root=plan.checkpoint_id if kind is RoundKind.BASE or previous_round is None else previous_round.root,
         reason=None,
         rows_deleted=sum(change.deleted for change in changes) if changes else None,
         rows_written=sum(change.written for change in changes) if changes else None,
         bytes_changed=written_bytes,
         bytes_read=sum(file.pin.size for file in plan.files) if kind is RoundKind.BASE else plan.bytes_compared,
-        change_rate=rate if kind is not RoundKind.BASE else None,
-        taken=taken,
+        change_rate=change_rate if kind is not RoundKind.BASE else None,
+        taken=checkpoint_time,
         seconds=None,
-        last_round_seconds=None if before is None else before.last_round_seconds,
-        compared=None if kind is RoundKind.BASE or before is None else before.compared,
+        last_round_seconds=None if previous_round is None else previous_round.last_round_seconds,
+        compared=None if kind is RoundKind.BASE or previous_round is None else previous_round.compared,
     )
 
 
@@ -55,22 +60,22 @@ def complete_newest_round(target: str) -> Round | None:
 
     Writes its document first, if the process that made the round was killed before that.
     """
-    for number in finished_rounds(target)[-1:]:
+    for number in finished_round_checkpoints(target)[-1:]:
         if (described_round := read_round(target, number)) is not None:
             return described_round
         place = round_target(target, number)
         plan = certified_plan(place)
-        before = newest_round(target, plan.checkpoint_id)
-        completed_round = describe_round(plan, read_certificate(place), before)
+        previous_round = newest_round(target, plan.checkpoint_id)
+        completed_round = describe_round(plan, read_certificate(place), previous_round)
         write_round(target, completed_round)
         return completed_round
     return None
 
 
-def _kind(plan: Plan, before: Round | None) -> RoundKind:
+def _kind(plan: Plan, previous_round: Round | None) -> RoundKind:
     if plan.continued is None:
         return RoundKind.BASE
-    continues_newest = before is None or name(plan.continued.target) == str(before.checkpoint)
+    continues_newest = previous_round is None or name(plan.continued.target) == str(previous_round.checkpoint)
     return RoundKind.ROUND if continues_newest else RoundKind.JOINED
 
 

@@ -10,9 +10,9 @@ from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.certificate import certified_plan, read_certificate
-from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, remove_rounds, round_target
+from rescale.runstate.follower.rounds import Round, RoundKind, finished_round_checkpoints, remove_rounds, round_target
 from rescale.runstate.preparation import prepare_with_links
-from rescale.runstate.states import claimed_by
+from rescale.runstate.states import digest_of_claim
 from rescale.storage.locations import parent
 from rescale.text.errors import RequestError
 
@@ -26,15 +26,17 @@ def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
     if newest is None:
         remove_rounds(target, kept_checkpoints=())
         return set()
-    continuable_rounds = {newest.checkpoint, newest.anchor}
-    places = [round_target(target, number) for number in continuable_rounds.intersection(finished_rounds(target))]
+    continuable_numbers = {newest.checkpoint, newest.anchor}
+    places = [
+        round_target(target, number) for number in continuable_numbers.intersection(finished_round_checkpoints(target))
+    ]
     files = [file for place in places for file in read_certificate(place).files]
     remove_rounds(
         target,
-        kept_checkpoints={*continuable_rounds, newest.root},
-        files={file.name for file in files if file.is_elsewhere},
+        kept_checkpoints={*continuable_numbers, newest.root},
+        kept_uris={file.name for file in files if file.is_elsewhere},
     )
-    return continuable_rounds
+    return continuable_numbers
 
 
 def copy_ahead(target: str, newest: Round, copied_roots: set[int], say: Callable[[str], None]) -> None:
@@ -44,12 +46,12 @@ def copy_ahead(target: str, newest: Round, copied_roots: set[int], say: Callable
     nothing if only a few bytes can be missing, or if the target is claimed: the last round copies what is missing.
     """
     is_small = newest.kind is not RoundKind.BASE and newest.bytes_changed <= LIGHT_BYTES
-    if (is_small and newest.root in copied_roots) or claimed_by(target) is not None:
+    if (is_small and newest.root in copied_roots) or digest_of_claim(target) is not None:
         return
     try:
         prepare_with_links(plan_of_copies(round_target(target, newest.checkpoint), target), say)
     except RequestError:
-        if claimed_by(target) is None:
+        if digest_of_claim(target) is None:
             raise
     else:
         copied_roots.add(newest.root)

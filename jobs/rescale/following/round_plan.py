@@ -23,7 +23,7 @@ from rescale.text.errors import IntegrityError, RequestError, SnapshotError, Uns
 LIGHT_BYTES = 100_000_000
 """Number of bytes that are written in about a second: a full run that writes no more is light."""
 
-_NO_LEVEL = "no level of the databases is left for another round"
+_NO_LEVEL_REASON = "no level of the databases is left for another round"
 
 
 class RoundPlan(NamedTuple):
@@ -70,29 +70,30 @@ def is_light(plan: Plan) -> bool:
 
 def plan_round(
     request: Request,
-    bases: Sequence[str],
+    base_uris: Sequence[str],
     checkpoints_between: Iterable[Sequence[Snapshot]],
     *,
-    reserve: int,
-    refers_to: str | None = None,
+    reserved_levels: int,
+    reference_directory: str | None = None,
 ) -> RoundPlan:
-    """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
+    """Plan a round that continues the first of `base_uris` that can be continued, or a full run if none can.
 
-    `bases` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest round,
-    in batches. `reserve` levels of the databases stay free for rounds after this one. If the round continues one of
-    `bases`, its result refers to SST files in the directory `refers_to`, and has copies of the others.
+    `base_uris` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest
+    round, in batches. `reserved_levels` is the number of the databases' levels that stay free for rounds after this
+    one. If the round continues one of `base_uris`, its result refers to SST files in `reference_directory`, and has
+    copies of the others.
     """
     start_time = time.monotonic()
     full_plan = prepare(request)
     reasons = []
     files = files_between(checkpoints_between, full_plan.snapshot)
-    for kind, target in zip((RoundKind.ROUND, RoundKind.JOINED), bases, strict=False):
+    for kind, base_uri in zip((RoundKind.ROUND, RoundKind.JOINED), base_uris, strict=False):
         try:
-            base = open_base(target, request.allow_prefixes)
-            if rounds_left(base) <= reserve:
-                reasons.append(_NO_LEVEL)
+            base = open_base(base_uri, request.allow_prefixes)
+            if rounds_left(base) <= reserved_levels:
+                reasons.append(_NO_LEVEL_REASON)
                 continue
-            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, files, refers_to)
+            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, files, reference_directory)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             operator_text = f" (operator {error.operator!r})" if error.operator else ""
             found_text = f": {error.found}" if error.found else ""

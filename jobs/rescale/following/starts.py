@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rescale.following.leaving import may_be_discarded
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import (
-    BETWEEN_STARTS,
+    NO_DIRECTORY,
     FollowedJob,
     Round,
     end_following,
@@ -40,17 +40,19 @@ from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
 from rescale.text.units import duration
 
-_CHECK_DIRECTORY = "check that the job runs, and has this directory"
-_IF_STARTED_AGAIN = "if the job was started again, its checkpoints are elsewhere: follow them there, with this target"
+_DIRECTORY_ADVICE = "check that the job runs, and has this directory"
+_STARTED_AGAIN_ADVICE = (
+    "if the job was started again, its checkpoints are elsewhere: follow them there, with this target"
+)
 
-_LONG_SECONDS = 600
+_LONG_WAIT_SECONDS = 600
 """Time without a checkpoint after which a follower says what the reason may be."""
 
-_ATTEMPTS = 5
+_MOST_ATTEMPTS = 5
 """Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
 
 
-def last_checkpoint(checkpoints: str) -> int:
+def last_checkpoint_number(checkpoints: str) -> int:
     """Return the number of the last checkpoint in a directory.
 
     Raises `RequestError` if there is none, or if two starts of a job have checkpoints there.
@@ -86,7 +88,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
     if newest is None or not have_numbers_restarted(pins.checkpoints, newest):
         return None
     pins.remove_all_but(())
-    remove_rounds(pins.target, kept_checkpoints=(), kept_documents=0)
+    remove_rounds(pins.target, kept_checkpoints=(), kept_document_count=0)
     return (
         f"the checkpoint numbers in {pins.checkpoints} restarted below {newest.checkpoint}, so the job was started "
         "without its last state: the rounds of the earlier start are removed, and the next round is a new base"
@@ -124,7 +126,7 @@ def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequ
     if (
         current_job is None
         or current_job.options != job.options
-        or current_job.checkpoints in (BETWEEN_STARTS, job.checkpoints)
+        or current_job.checkpoints in (NO_DIRECTORY, job.checkpoints)
     ):
         return False
     _refuse_unrelated_job(target, newest, job, allow_prefixes)
@@ -136,13 +138,15 @@ def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequ
 
 def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, allow_prefixes: Sequence[str]) -> None:
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
-    number, later = _open_newest(job.checkpoints, allow_prefixes)
-    if later is None:
+    number, later_snapshot = _open_newest(job.checkpoints, allow_prefixes)
+    if later_snapshot is None:
         evidence = "no complete checkpoint"
         advice = Advice("wait for a checkpoint if the job was just started again; otherwise ", advice)
     elif not _is_later(job.checkpoints, number, newest):
         evidence = f"chk-{number}, which was written before that checkpoint"
-    elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), allow_prefixes).source, later):
+    elif not _have_common_backends(
+        open_base(round_target(target, newest.checkpoint), allow_prefixes).source_snapshot, later_snapshot
+    ):
         evidence = f"chk-{number}, which has other state backends"
     else:
         return
@@ -170,23 +174,23 @@ def waiting_sentence(checkpoints: str, newest_number: int, checkpoint_numbers: S
     the job merely has to complete another checkpoint, and has had little time for it.
     """
     if newest_number == -1:
-        return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
+        return f"waiting for the first complete checkpoint in {checkpoints}: {_DIRECTORY_ADVICE}"
     waiting_clause = f"waiting for a checkpoint after {newest_number} in {checkpoints}"
     if not checkpoint_numbers:
-        return f"{waiting_clause}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
+        return f"{waiting_clause}, which has no complete checkpoint: {_DIRECTORY_ADVICE}; {_STARTED_AGAIN_ADVICE}"
     if checkpoint_numbers[-1] < newest_number:
         return (
             f"{waiting_clause}, whose newest one is {checkpoint_numbers[-1]}: check that the job runs, and that no "
-            f"checkpoint was removed; {_IF_STARTED_AGAIN}"
+            f"checkpoint was removed; {_STARTED_AGAIN_ADVICE}"
         )
-    if seconds > _LONG_SECONDS:
-        return f"{waiting_clause}, for {duration(_LONG_SECONDS)} now; {_IF_STARTED_AGAIN}"
+    if seconds > _LONG_WAIT_SECONDS:
+        return f"{waiting_clause}, for {duration(_LONG_WAIT_SECONDS)} now; {_STARTED_AGAIN_ADVICE}"
     return ""
 
 
 def _open_newest(checkpoints: str, allow_prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
     """Open a running job's newest complete checkpoint; return (number, snapshot), or (-1, None) if there is none."""
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_MOST_ATTEMPTS):
         checkpoint_numbers = complete_checkpoints(checkpoints)
         if not checkpoint_numbers:
             break
@@ -196,6 +200,6 @@ def _open_newest(checkpoints: str, allow_prefixes: Sequence[str]) -> tuple[int, 
                 checkpoint_directory(checkpoints, checkpoint_numbers[-1]), allow_prefixes
             )
         except SnapshotError:
-            if attempt == _ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == checkpoint_numbers[-1]:
+            if attempt == _MOST_ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == checkpoint_numbers[-1]:
                 raise
     return -1, None

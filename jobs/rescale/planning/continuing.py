@@ -83,7 +83,7 @@ def continued_plan(
     if refers_to is not None:
         plan = replace(plan, refers_to=refers_to)
     files = PlanFiles(plan)
-    file_numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
+    file_numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source_snapshot, base.result_snapshot)]
     operators: list[OperatorPlan] = []
     notes: list[str] = []
     reasons: list[tuple[str, str]] = []
@@ -132,7 +132,7 @@ def rounds_left(base: Base) -> int:
     row_written_ids = {operator.operator_id for operator in base.plan.operators if operator.writes_rows}
     places = [
         place_of_changes(database.source.manifest)
-        for operator in base.snapshot.operators
+        for operator in base.result_snapshot.operators
         for database in operator.databases
         if operator.operator_id in row_written_ids and database.source is not None
     ]
@@ -181,12 +181,12 @@ class _OperatorContinuation:
     @property
     def earlier(self) -> Operator:
         """The operator in the earlier checkpoint, the source of the base."""
-        return self.base.source.operator(self.planned.operator_id)
+        return self.base.source_snapshot.operator(self.planned.operator_id)
 
     @property
     def result(self) -> Operator:
         """The operator in the result of the base."""
-        return self.base.snapshot.operator(self.planned.operator_id)
+        return self.base.result_snapshot.operator(self.planned.operator_id)
 
     def reasons_not_rewritten(self) -> Iterator[tuple[str, str]]:
         """Yield (label, reason) if a full run would not rewrite the operator's rows into RocksDB directories."""
@@ -280,7 +280,7 @@ class _OperatorContinuation:
             sum(part.size for part in self.later.databases),
         )
         extents = [table.extent for database in self.result.databases for table in database.tables]
-        files = self.base.snapshot.files
+        files = self.base.result_snapshot.files
         spans = [Span(files[part.file][0], part.start, part.length, files[part.file][1]) for part in extents]
         referred_bytes = sum(span.length for span in spans if plan.refers_to_base_file(span))
         copied_bytes = sum(span.length for span in spans) - referred_bytes
@@ -299,7 +299,7 @@ class _OperatorContinuation:
         directory = None if before is None else (self.planned.operator_id, before.key_groups)
         files = {} if directory is None else self.files_between.get(directory, {})
         sizes = {name: file.extent.length for name, file in files.items()}
-        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), files
+        return unshared_tables(self.base.source_snapshot, before, self.later_snapshot, after, sizes), files
 
     def _changes(
         self,

@@ -25,7 +25,7 @@ from rescale.runstate.documents import document_sha256, load_plan, put_document,
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.pinned_snapshots import refuse_another_source
 from rescale.runstate.places import Places, places_of
-from rescale.runstate.states import State, claimed_by, state_of
+from rescale.runstate.states import State, digest_of_claim, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step, StepEnd
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
@@ -49,7 +49,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
     made before the plan. A run never fails because of its report, so this function raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # after a discard, this run must not leave a file
+        if digest_of_claim(plan.target) != plan.digest:  # after a discard, this run must not leave a file
             return f"no report was written: {plan.target} no longer belongs to this run"
         if rounds:
             planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))
@@ -74,11 +74,11 @@ def report_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
     labels: Sequence[tuple[str, str]] = (),
-    line: ReleaseLine | None = None,
+    release_line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> bytes:
     """Return the HTML page of the document that `document_of` returns; arguments and errors are the same."""
-    document = document_of(uri, allow_prefixes, labels, line, moves)
+    document = document_of(uri, allow_prefixes, labels, release_line, moves)
     if document.plan is None:
         return html_report(document)
     with _refusing_damage(uri):
@@ -89,23 +89,24 @@ def document_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
     labels: Sequence[tuple[str, str]] = (),
-    line: ReleaseLine | None = None,
+    release_line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> ReportDocument:
     """Return the document of a report; `uri` is a snapshot, the file of a plan, or the target of a run.
 
-    `allow_prefixes`, `labels` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
-    says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged, or
-    were not written by Rescale.
+    `allow_prefixes`, `labels` and `moves` are for opening a snapshot. With a `release_line` of Flink, the document
+    also says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged,
+    or were not written by Rescale.
     """
-    digest = None if uri.endswith(".json") else claimed_by(uri)
+    digest = None if uri.endswith(".json") else digest_of_claim(uri)
     plan = Places(uri, digest).plan if digest is not None else uri
     if plan.endswith(".json"):
         if digest is None and not exists(plan):
             raise _nothing_to_report(uri)
-        if line is not None:
+        if release_line is not None:
             raise RequestError(
-                f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
+                f"only a report on a snapshot can say what Flink {release_line} would restore, and this is a plan or a "
+                "target",
                 path=uri,
                 advice="inspect the published target instead",
             )
@@ -115,7 +116,7 @@ def document_of(
         snapshot = open_snapshot(uri, allow_prefixes, labels, moves=moves)
     except NoSnapshotError:
         raise _nothing_to_report(uri) from None
-    return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), line))
+    return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), release_line))
 
 
 def _nothing_to_report(uri: str) -> RequestError:
@@ -150,8 +151,8 @@ def _damaged_document_error(uri: str, error: Exception) -> RequestError:
 def run_document(plan: Plan) -> ReportDocument:
     """Return the document of a report on a plan and on its run, as far as the run has come."""
     state = state_of(plan.target, plan.digest)
-    results = dict(_results(plan)) if state in _OWN_STATES else {}
-    failed_results = [result for result in results.values() if isinstance(result, FailedResult)]
+    result_by_step = dict(_results(plan)) if state in _OWN_STATES else {}
+    failed_results = [result for result in result_by_step.values() if isinstance(result, FailedResult)]
     certificate = read_certificate(plan.target) if state in _CERTIFIED_STATES else None
     if certificate is not None and state is State.PUBLISHED:
         metadata = places_of(plan).metadata
@@ -161,7 +162,7 @@ def run_document(plan: Plan) -> ReportDocument:
         certificate=None if certificate is None else certificate.document(),
         published=state in _PUBLISHED_STATES,
         error=failed_results[0] if failed_results else None,
-        took={name: result.seconds for name, result in results.items() if result.seconds is not UNSET},
+        took={name: result.seconds for name, result in result_by_step.items() if result.seconds is not UNSET},
     )
 
 
@@ -196,11 +197,11 @@ def _document_from_source(plan: Plan) -> PlanDocument:
     return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))
 
 
-def _read_if_exists(uri: str, kind: type[T]) -> T | None:
+def _read_if_exists(uri: str, document_type: type[T]) -> T | None:
     """Return a JSON document; None if it does not exist. Raises `RequestError` if it is not a document of this kind."""
     if not exists(uri):
         return None
     try:
-        return msgspec.json.decode(read_document(uri), type=kind)
+        return msgspec.json.decode(read_document(uri), type=document_type)
     except DECODE_ERRORS as error:
         raise _damaged_document_error(uri, error) from error

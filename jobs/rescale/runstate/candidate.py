@@ -19,7 +19,7 @@ from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.documents import document_sha256, put_document
 from rescale.runstate.places import places_of
-from rescale.runstate.states import STEPS, State, Transition, permit
+from rescale.runstate.states import MOVING_STEPS, State, Transition, permit
 from rescale.runstate.written_handles import WrittenHandles, read_handles
 from rescale.text.errors import IntegrityError
 
@@ -40,7 +40,7 @@ def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
         return StoredCandidate(places.metadata, document_sha256(places.metadata))
-    written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    written_handles = [handles for step in MOVING_STEPS if (handles := read_handles(plan, step)) is not None]
     data = build_candidate(source, plan, written_handles)
     put_document(places.candidate, data)
     return StoredCandidate(places.candidate, hashlib.sha256(data).hexdigest())
@@ -48,29 +48,31 @@ def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
 
 def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
-    handles = {
+    handle_by_stream = {
         (handle.operator_id, handle.slot, handle.subtask): handle.handle
         for step in written_handles
         for handle in step.handles
     }
     planned_streams = {(o.operator_id, stream.slot, stream.subtask) for o in plan.operators for stream in o.new_streams}
-    if handles.keys() != planned_streams:
-        operator_id, slot, subtask = min(handles.keys() ^ planned_streams)
+    if handle_by_stream.keys() != planned_streams:
+        operator_id, slot, subtask = min(handle_by_stream.keys() ^ planned_streams)
         raise IntegrityError(
             "the written handles do not match the planned streams",
             operator=operator_id,
             expected=f"{len(planned_streams)} streams",
-            found=f"{len(handles)}, differing in the {slot} stream of subtask {subtask}",
+            found=f"{len(handle_by_stream)}, differing in the {slot} stream of subtask {subtask}",
         )
     operator_by_id = {operator.operator_id: operator for operator in plan.operators}
-    operators = tuple(_operator_state(entry, operator_by_id[entry.operator_id], handles) for entry in source.operators)
+    operators = tuple(
+        _operator_state(entry, operator_by_id[entry.operator_id], handle_by_stream) for entry in source.operators
+    )
     is_canonical = all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
     properties = savepoint_properties(is_canonical=is_canonical) if source.properties else b""
     return write_metadata(replace(source, operators=operators, properties=properties))
 
 
 def _operator_state(
-    entry: OperatorState, planned: OperatorPlan, handles: dict[tuple[str, Slot, int], bytes]
+    entry: OperatorState, planned: OperatorPlan, handle_by_stream: dict[tuple[str, Slot, int], bytes]
 ) -> OperatorState:
     entry = replace(entry, max_parallelism=planned.new_max_parallelism)
     if entry.fully_finished:
@@ -85,14 +87,16 @@ def _operator_state(
         subtasks=tuple(
             subtask
             if subtask.finished
-            else replace(subtask, state=_subtask_state(entry.operator_id, subtask.index, handles))
+            else replace(subtask, state=_subtask_state(entry.operator_id, subtask.index, handle_by_stream))
             for subtask in subtasks
         ),
     )
 
 
-def _subtask_state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
-    handle_by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
+def _subtask_state(
+    operator_id: str, subtask: int, handle_by_stream: dict[tuple[str, Slot, int], bytes]
+) -> SubtaskState:
+    handle_by_slot = {slot: handle_by_stream.get((operator_id, slot, subtask)) for slot in Slot}
     keyed, raw_keyed = handle_by_slot[Slot.KEYED], handle_by_slot[Slot.RAW_KEYED]
     operator, raw_operator = handle_by_slot[Slot.OPERATOR], handle_by_slot[Slot.RAW_OPERATOR]
     return SubtaskState(

@@ -24,9 +24,9 @@ from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
 from rescale.text.errors import DECODE_ERRORS, IntegrityError, RequestError
 
-COMPLETE = "complete"
+COMPLETE_VERDICT = "complete"
 
-_DIGEST = "document_sha256"
+_DIGEST_FIELD = "document_sha256"
 _VALIDATE_ADVICE = Advice(command("validate"), "; else ", SAME_COMMAND)
 _DAMAGED_ADVICE = Advice(
     "if the result is published, move the certificate away, then compare it with its source: ", _VALIDATE_ADVICE
@@ -235,17 +235,17 @@ def read_certificate(target: str) -> Certificate:
         )
     try:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
-        digest = fields.pop(_DIGEST, None)
+        digest = fields.pop(_DIGEST_FIELD, None)
         certificate = msgspec.convert(fields, Certificate)
     except DECODE_ERRORS as error:
         raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED_ADVICE) from None
-    expected = _digest(fields)
-    if digest != expected or certificate.verdict != COMPLETE:
+    expected_digest = _digest(fields)
+    if digest != expected_digest or certificate.verdict != COMPLETE_VERDICT:
         raise IntegrityError(
             "the certificate was changed after it was written: its digest is not the one it names",
             path=uri,
             expected=digest,
-            found=expected,
+            found=expected_digest,
             advice=_DAMAGED_ADVICE,
         )
     return certificate

@@ -50,7 +50,8 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
     names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in versions_before)
     files = tuple(
         sorted(
-            (CertifiedFile(file_name, *_version(pin)) for file_name, pin in names_and_pins), key=lambda file: file.name
+            (CertifiedFile(file_name, *_version_fields(pin)) for file_name, pin in names_and_pins),
+            key=lambda file: file.name,
         )
     )
     for file, current_pin in _changed_files(target, files):
@@ -66,10 +67,10 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, is_published: bool) -> None:
     """Raise `IntegrityError` for the first file that is missing, or is not in its certified version."""
-    changed_uris = list(_changed_files(target, files))
-    if not changed_uris:
+    changed_files = list(_changed_files(target, files))
+    if not changed_files:
         return
-    file, current_pin = changed_uris[0]
+    file, current_pin = changed_files[0]
     what, advice = (
         (
             "a file elsewhere that the result refers to is gone, or is not the certified version",
@@ -90,12 +91,12 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, is_published: bo
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
         )
     )
-    number_of_files = f" ({len(changed_uris)} such files)" if len(changed_uris) > 1 else ""
+    count_text = f" ({len(changed_files)} such files)" if len(changed_files) > 1 else ""
     raise IntegrityError(
         what,
         path=file.uri(target),
         expected=file.pin,
-        found=f"{current_pin or 'no file'}{number_of_files}",
+        found=f"{current_pin or 'no file'}{count_text}",
         advice=advice,
     )
 
@@ -116,5 +117,5 @@ def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tupl
                 yield file, current_pin
 
 
-def _version(pin: Pin) -> tuple[int, str | None, int | None]:
+def _version_fields(pin: Pin) -> tuple[int, str | None, int | None]:
     return pin.size, pin.etag.strip('"') if pin.etag is not None else None, pin.mtime_ns

@@ -23,11 +23,11 @@ from rescale.runstate.places import (
     certificate_place,
     is_prepared_file,
     places_of,
-    plan_in_name,
     prepared_place,
     probe_place,
+    short_digest_in_name,
 )
-from rescale.runstate.states import State, Transition, claim_on, claimed_by, is_being_discarded, permit, state_of
+from rescale.runstate.states import State, Transition, claim_on, digest_of_claim, is_being_discarded, permit, state_of
 from rescale.runstate.target_safety import mark_documents, refuse_misplaced, refuse_unsafe_target
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.temporary_files import is_temporary
@@ -37,7 +37,7 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError, UnsupportedError
 from rescale.text.names import quoted
 
-WITHOUT_CONDITIONS = Advice(
+WITHOUT_CONDITIONS_ADVICE = Advice(
     "use a store that honours If-None-Match; or make sure that no other run has this target, and use ",
     mention("accept-unconditional-publish"),
 )
@@ -63,9 +63,13 @@ def claim(
     refuse_unavailable_target(plan)
     mark_documents(plan.target)
     store_plan(plan)
-    claimant = {"by": dict(run_identity), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if run_identity else {}
-    last_round = {"last_round": True} if is_last_round else {}
-    document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant, **last_round}, indent=1).encode()
+    claimant_fields = (
+        {"by": dict(run_identity), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if run_identity else {}
+    )
+    last_round_field = {"last_round": True} if is_last_round else {}
+    document = json.dumps(
+        {"plan": plan.digest, "source": plan.source, **claimant_fields, **last_round_field}, indent=1
+    ).encode()
     if store.stat(place) is None:
         if accept_unconditional:
             store.put(place, document)
@@ -84,7 +88,7 @@ def source_of_run(source: str, target: str, run_identity: Mapping[str, str]) -> 
     earlier_claim = claim_on(target)
     if earlier_claim is None or earlier_claim.by != run_identity:
         return source
-    plan_uri = Places(target, earlier_claim.plan).plan
+    plan_uri = Places(target, earlier_claim.plan_digest).plan
     planned_source = load_plan(plan_uri).source if exists(plan_uri) else source
     return planned_source if contains(source, planned_source) and exists(join(planned_source, METADATA)) else source
 
@@ -103,7 +107,7 @@ def _probe_conditions(store: Store, target: str) -> None:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
             path=target,
-            advice=WITHOUT_CONDITIONS,
+            advice=WITHOUT_CONDITIONS_ADVICE,
         )
 
 
@@ -141,13 +145,13 @@ class PlannedNames:
 
 def planned_names(plan: Plan) -> PlannedNames:
     """Return the names of all files that the plan's result may hold, except `_metadata`."""
-    streams_by_name = [
+    names_and_streams = [
         (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
     ]
-    directories = tuple(
-        f"{file}-" for file, stream in streams_by_name if isinstance(stream, RekeyedDirectory | CompactedDirectory)
+    name_prefixes = tuple(
+        f"{file}-" for file, stream in names_and_streams if isinstance(stream, RekeyedDirectory | CompactedDirectory)
     )
-    return PlannedNames(frozenset(file for file, _ in streams_by_name), directories)
+    return PlannedNames(frozenset(file for file, _ in names_and_streams), name_prefixes)
 
 
 def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
@@ -159,20 +163,20 @@ def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
     if unplanned_files and exists(prepared_place(plan.target)):  # the run removes files that were copied ahead
         unplanned_files = [uri for uri in unplanned_files if not is_prepared_file(name(uri))]
     is_published = any(name(entry.uri) == "_metadata" for entry in entries)
-    if is_published and claimed_by(plan.target) != plan.digest:
+    if is_published and digest_of_claim(plan.target) != plan.digest:
         unplanned_files.append(places_of(plan).metadata)
     if unplanned_files:
         raise RequestError(
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=_published_result(plan.target, is_published)
+            found=_published_result_phrase(plan.target, is_published)
             or f"other files ({len(unplanned_files)}), such as {min(unplanned_files)}",
             advice=_occupied_advice(plan.target, is_published, unplanned_files),
         )
 
 
-def _published_result(target: str, is_published: bool) -> str | None:
+def _published_result_phrase(target: str, is_published: bool) -> str | None:
     """Return a phrase that names the plan of the existing `_metadata`; None if no certificate names the file."""
     if not is_published:
         return None
@@ -189,6 +193,6 @@ def _published_result(target: str, is_published: bool) -> str | None:
 def _occupied_advice(target: str, is_published: bool, unplanned_files: Sequence[str]) -> str:
     if is_published:
         return "name another target"
-    if not any(plan_in_name(name(uri)) for uri in unplanned_files):
+    if not any(short_digest_in_name(name(uri)) for uri in unplanned_files):
         return "name another target, or move these files away: Rescale did not write them, so discard keeps them"
     return Advice("name another target, or remove what an unpublished run left: ", command("discard", quoted(target)))

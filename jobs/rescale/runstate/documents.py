@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
-DOCUMENT_LIMIT = 1 << 30
+MOST_DOCUMENT_BYTES = 1 << 30
 """Largest document of Rescale that is read, in bytes."""
 
 
 def read_document(uri: str) -> bytes:
-    """Return the bytes of a document. Raises `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
-    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+    """Return the bytes of a document. Raises `SnapshotError` if it is larger than `MOST_DOCUMENT_BYTES`."""
+    return open_store(uri).read_all(uri, MOST_DOCUMENT_BYTES)[0]
 
 
 def document_sha256(uri: str) -> str:
@@ -34,13 +34,13 @@ def document_sha256(uri: str) -> str:
     return hashlib.sha256(read_document(uri)).hexdigest()
 
 
-def read_json(uri: str, kind: type[T]) -> T:
-    """Return the JSON document at `uri` as a value of the type `kind`. Raises `RequestError` if it has another type."""
+def read_json(uri: str, document_type: type[T]) -> T:
+    """Return the JSON document at `uri` as a value of this type. Raises `RequestError` if it has another type."""
     try:
-        return msgspec.json.decode(read_document(uri), type=kind)
+        return msgspec.json.decode(read_document(uri), type=document_type)
     except DECODE_ERRORS as error:
         raise RequestError(
-            f"this is not a document ({kind.__name__}) that this version of Rescale wrote",
+            f"this is not a document ({document_type.__name__}) that this version of Rescale wrote",
             path=uri,
             found=error,
             advice="another version of Rescale wrote it, or it was edited: name another target",
@@ -74,7 +74,7 @@ def refuse_unsafe_result(uri: str) -> None:
             found=metadata,
             advice="name another file for the result document",
         )
-    if exists(uri) and not _is_result(read_document(uri)):
+    if exists(uri) and not _is_result_document(read_document(uri)):
         raise RequestError(
             "the result document of a step would overwrite another file",
             path=uri,
@@ -83,7 +83,7 @@ def refuse_unsafe_result(uri: str) -> None:
         )
 
 
-def _is_result(data: bytes) -> bool:
+def _is_result_document(data: bytes) -> bool:
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
     except DECODE_ERRORS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rescale.runstate.places import Places, is_document, plan_in_name, run_directory
+from rescale.runstate.places import Places, is_document, run_directory, short_digest_in_name
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.errors import LockedError
@@ -18,7 +18,7 @@ from rescale.text.errors import LockedError
 def clear_leftovers(places: Places) -> None:
     """Abort unfinished uploads in the target and in the directory beside it, and remove staged files."""
     store, staging = open_store(places.target), places.staging
-    store.abort_parts(places.target, lambda uri: uri == places.metadata or plan_in_name(name(uri)) is not None)
+    store.abort_parts(places.target, lambda uri: uri == places.metadata or short_digest_in_name(name(uri)) is not None)
     store.abort_parts(run_directory(places.target), lambda uri: is_document(places.target, uri))
     staged_uris = [entry.uri for entry in store.list(staging) if is_document(places.target, entry.uri)]
     with suppress(LockedError):  # S3 Object Lock may keep staged files, which do no harm

@@ -25,15 +25,15 @@ FULL_RUN = "make a full run, without the base"
 
 @dataclass(frozen=True)
 class Base:
-    """The earlier result that a run continues, its plan, and the checkpoint from which it was made (`source`).
+    """The earlier result that a run continues, its plan, and the checkpoint from which it was made.
 
     Both snapshots list their SST files.
     """
 
     result: ContinuedResult
     plan: Plan
-    snapshot: Snapshot
-    source: Snapshot
+    result_snapshot: Snapshot
+    source_snapshot: Snapshot
 
 
 def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:

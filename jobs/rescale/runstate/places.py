@@ -146,7 +146,7 @@ def is_staged(name: str) -> bool:
     )
 
 
-def plan_in_name(name: str) -> str | None:
+def short_digest_in_name(name: str) -> str | None:
     """Return the first eight hex digits of the plan's digest in the name of a file of state; None for any other name.
 
     A file that was copied ahead belongs to no plan: for its name, return `PREPARED`.
@@ -157,7 +157,7 @@ def plan_in_name(name: str) -> str | None:
 
 def is_prepared_file(name: str) -> bool:
     """Return whether a file in the target has the name of a file that was copied ahead."""
-    return plan_in_name(name) == PREPARED
+    return short_digest_in_name(name) == PREPARED
 
 
 def claim_place(target: str) -> str:

@@ -41,7 +41,7 @@ from rescale.runstate.claim import refuse_unavailable_target
 from rescale.runstate.documents import load_plan, put_document
 from rescale.runstate.follower.compared_copies import compare_copies
 from rescale.runstate.places import Places, copies_place, is_prepared_file, prepared_place
-from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
+from rescale.runstate.states import State, Transition, claim_on, digest_of_claim, permit
 from rescale.runstate.target_safety import mark_documents
 from rescale.storage.contract import Span
 from rescale.storage.files.temporary_files import is_temporary
@@ -165,7 +165,7 @@ def prepare_with_links(plan: Plan, report: Callable[[str], None]) -> None:
 
 def remove_preparation(target: str) -> None:
     """Remove the files that were copied ahead into a target, unless a run has claimed it. The call can be repeated."""
-    if claimed_by(target) is None:
+    if digest_of_claim(target) is None:
         store = open_store(target)
         store.delete(_unused_files(target, ()) if is_prepared(target) else [])
         store.delete(existing([copies_place(target), prepared_place(target)]))
@@ -191,7 +191,7 @@ def give_up_preparing(plan: Plan, names_before: Collection[str]) -> None:
     would make another plan. All files are kept if the claiming plan cannot be read, for example because another version
     of Rescale wrote it.
     """
-    claiming_digest = claimed_by(plan.target)
+    claiming_digest = digest_of_claim(plan.target)
     if claiming_digest is None and is_prepared(plan.target):
         return
     claimed_sizes: Mapping[str, int] = {}

@@ -78,19 +78,19 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
 
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
     """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if two reads of it differ."""
-    reads = []
+    contents = []
     for _ in range(2):  # read twice, because a single read may be wrong
-        reads.append(read_document(uri))
-        if reads[-1] == candidate:
+        contents.append(read_document(uri))
+        if contents[-1] == candidate:
             return
-    other_metadata = RequestError(
+    error = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
-        found=f"one with SHA-256 {hashlib.sha256(reads[0]).hexdigest()}",
+        found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
         advice="name another target",
     )
-    raise other_metadata if reads[0] == reads[1] else misread_error([RESULT], other_metadata)
+    raise error if contents[0] == contents[1] else misread_error([RESULT], error)
 
 
 def _put_published_mark(plan: Plan) -> None:
@@ -184,9 +184,9 @@ def published_plan(target: str, run_identity: Mapping[str, str] | None = None) -
     claim = claim_on(target)
     if claim is None or (run_identity is not None and claim.by != run_identity):
         return None
-    if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
+    if state_of(target, claim.plan_digest) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
         return None
-    return load_plan(Places(target, claim.plan).plan)
+    return load_plan(Places(target, claim.plan_digest).plan)
 
 
 def is_published(plan: Plan) -> bool:

@@ -22,16 +22,16 @@ from rescale.runstate.places import (
     is_document,
     is_follower_file,
     is_prepared_file,
-    plan_in_name,
     prepared_place,
     run_directory,
+    short_digest_in_name,
 )
 from rescale.runstate.states import (
     TRANSITIONS,
     State,
     Transition,
     claim_on,
-    claimed_by,
+    digest_of_claim,
     is_being_discarded,
     refuse_unless_allowed,
     state_of,
@@ -44,7 +44,7 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError
 from rescale.text.names import encodable, quoted
 from rescale.text.units import counted
 
-_NOTE = "the files of plan {} in this target are being discarded\n"
+_NOTE_TEXT = "the files of plan {} in this target are being discarded\n"
 _PLAN_DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 _FILES_BETWEEN_CHECKS = 500
@@ -80,10 +80,10 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     nothing shows that the files are Rescale's, or if new files keep appearing.
     """
     mark_documents(target)
-    digest = claimed_by(target)
+    digest = digest_of_claim(target)
     _refuse_copied_documents(target, digest)
     # A discard that was killed may have removed the claim; then only its note names the plan.
-    plan_digest = digest or _noted_plan(target)
+    plan_digest = digest or _noted_plan_digest(target)
     state = state_of(target, digest)
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
@@ -100,7 +100,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
         files += _remove_new_files(target, plan_digest)
     _remove_last_batches(listing, plan_digest)
     removed_files = (*files, *files_of_follower, *listing.documents)
-    left_files = existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}))
+    left_files = existing(sorted({*listing.target_uris, *listing.run_directory_uris} - {*removed_files}))
     return DiscardAnswer(removed_files, tuple(map(encodable, left_files)))
 
 
@@ -129,13 +129,13 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """The files in a target and in the directory beside it.
 
-    `in_run_directory` lacks the files of the target's follower, which can be recognised only while the follower's
+    `run_directory_uris` lacks the files of the target's follower, which can be recognised only while the follower's
     document exists; `documents` are those of its files that a run wrote.
     """
 
     target: str
-    in_target: tuple[str, ...]
-    in_run_directory: tuple[str, ...]
+    target_uris: tuple[str, ...]
+    run_directory_uris: tuple[str, ...]
     documents: tuple[str, ...]
     has_follower: bool
 
@@ -143,31 +143,31 @@ class _Listing:
     def last_batches(self) -> tuple[list[str], ...]:
         """Batches of files that are removed after all others, in this order; the note of the discard is the last."""
         places = Places(self.target, "")
-        plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
-        other_documents = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
-        return [places.published], [places.claim], other_documents, [discarding_place(self.target)]
+        plan_uris = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
+        late_uris = [*plan_uris, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
+        return [places.published], [places.claim], late_uris, [discarding_place(self.target)]
 
     @property
-    def prepared(self) -> list[str]:
+    def prepared_uris(self) -> list[str]:
         """Files that were copied ahead into the target; none if it is not prepared."""
         is_prepared = prepared_place(self.target) in self.documents
-        return [uri for uri in self.in_target if is_prepared and is_prepared_file(name(uri))]
+        return [uri for uri in self.target_uris if is_prepared and is_prepared_file(name(uri))]
 
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     """List the files; with `keeps_prepared`, without those that were copied ahead."""
     store = open_store(target)
-    in_target, in_run_directory = (
+    target_uris, run_directory_uris = (
         tuple(entry.uri for entry in store.list(place)) for place in (target, run_directory(target))
     )
-    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(in_run_directory)
-    without_follower = tuple(uri for uri in in_run_directory if not (has_follower and is_follower_file(target, uri)))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(run_directory_uris)
+    other_uris = tuple(uri for uri in run_directory_uris if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
-        in_target = tuple(uri for uri in in_target if not is_prepared_file(name(uri)))
+        target_uris = tuple(uri for uri in target_uris if not is_prepared_file(name(uri)))
         preparation_documents = (prepared_place(target), copies_place(target))
-        without_follower = tuple(uri for uri in without_follower if uri not in preparation_documents)
-    documents = tuple(uri for uri in without_follower if is_document(target, uri))
-    return _Listing(target, in_target, without_follower, documents, has_follower)
+        other_uris = tuple(uri for uri in other_uris if uri not in preparation_documents)
+    documents = tuple(uri for uri in other_uris if is_document(target, uri))
+    return _Listing(target, target_uris, other_uris, documents, has_follower)
 
 
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:
@@ -177,13 +177,13 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     later, by the plan in their names. Raises `RequestError` if nothing shows that the files are Rescale's.
     """
     if digest is None:
-        if listing.in_target and not listing.documents and not listing.has_follower:
-            raise _not_ours_error(listing.target, listing.in_target)
-        return listing.prepared
+        if listing.target_uris and not listing.documents and not listing.has_follower:
+            raise _not_ours_error(listing.target, listing.target_uris)
+        return listing.prepared_uris
     if state is State.EMPTIED:
-        refuse_unless_allowed(State.GONE if listing.in_target else state, Transition.DISCARD, listing.target)
+        refuse_unless_allowed(State.GONE if listing.target_uris else state, Transition.DISCARD, listing.target)
         return []
-    if not listing.in_target:
+    if not listing.target_uris:
         return []
     plan_uri = Places(listing.target, digest).plan
     # If the plan is missing, a discard has removed it, and a slow run of that plan has put its claim afterwards.
@@ -191,7 +191,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
     names_of_plan = planned_names(load_plan(plan_uri))
-    return [uri for uri in listing.in_target if name(uri) in names_of_plan or uri in listing.prepared]
+    return [uri for uri in listing.target_uris if name(uri) in names_of_plan or uri in listing.prepared_uris]
 
 
 def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
@@ -219,7 +219,7 @@ def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
     open_store(target).delete(uris)
 
 
-def _noted_plan(target: str) -> str | None:
+def _noted_plan_digest(target: str) -> str | None:
     """Return the digest of the plan that is being discarded; None if there is no note, or if the note names no plan."""
     note_uri = discarding_place(target)
     match = _PLAN_DIGEST.search(read_document(note_uri)) if is_being_discarded(target) else None
@@ -229,7 +229,7 @@ def _noted_plan(target: str) -> str | None:
 def _put_note(places: Places) -> None:
     """Write the note of the discard. If that fails, as on a full disk, remove staged files and pages, and try again."""
     note_uri = discarding_place(places.target)
-    store, text = open_store(places.target), _NOTE.format(places.digest).encode()
+    store, text = open_store(places.target), _NOTE_TEXT.format(places.digest).encode()
     try:
         store.put(note_uri, text)
     except StoreError:
@@ -279,7 +279,7 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     store = open_store(target)
     removed_uris: list[str] = []
     for _ in range(_MAX_LISTINGS):
-        new_uris = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
+        new_uris = [entry.uri for entry in store.list(target) if short_digest_in_name(name(entry.uri)) == digest[:8]]
         if not new_uris:
             return removed_uris
         _remove_files(target, new_uris, digest)
@@ -292,20 +292,20 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     )
 
 
-def _not_ours_error(target: str, in_target: Sequence[str]) -> RequestError:
-    late_files = [uri for uri in in_target if plan_in_name(name(uri)) is not None]
+def _not_ours_error(target: str, target_uris: Sequence[str]) -> RequestError:
+    late_files = [uri for uri in target_uris if short_digest_in_name(name(uri)) is not None]
     if not late_files:
         return RequestError(
             "no run of Rescale has left files here",
             path=target,
-            found=f"{counted(len(in_target), 'file')}, and no claim on the target",
+            found=f"{counted(len(target_uris), 'file')}, and no claim on the target",
             advice="name the target of a run, not the directory of documents beside it; files of others are kept",
         )
     return RequestError(
         "the files have names like those of a run, but no claim shows that they may be removed",
         path=target,
-        found=f"{counted(len(late_files), 'file')} of plan {plan_in_name(name(late_files[0]))} or of other plans, "
-        f"such as {late_files[0]}",
+        found=f"{counted(len(late_files), 'file')} of plan {short_digest_in_name(name(late_files[0]))} or of other "
+        f"plans, such as {late_files[0]}",
         advice="a run that was still active after its discard leaves such files, and so does a published result that "
         "was moved: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
     )

@@ -37,7 +37,7 @@ def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
     Raises `RequestError` for a file that has the name of a note, but is not a note.
     """
     note_uris = [entry.uri for entry in open_store(target).list(run_directory(target))]
-    return [claim.by, *(_read_note(uri) for uri in note_uris if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
+    return [claim.by, *(_read_note(uri) for uri in note_uris if name(uri).startswith(f"run-{claim.plan_digest[:8]}-"))]
 
 
 def _read_note(uri: str) -> dict[str, str]:

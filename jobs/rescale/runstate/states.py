@@ -81,7 +81,7 @@ from typing import NamedTuple
 
 from rescale.plan.plan import Plan
 from rescale.runstate.decisions import approval_of
-from rescale.runstate.documents import DOCUMENT_LIMIT
+from rescale.runstate.documents import MOST_DOCUMENT_BYTES
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
 from rescale.runstate.target_safety import mark_documents, refuse_unsafe_target
 from rescale.snapshot.reading.discovery import holds_snapshot
@@ -91,15 +91,15 @@ from rescale.text.advice import SAME_COMMAND, Advice, command
 from rescale.text.errors import RequestError, StoreError
 from rescale.text.names import quoted
 
-_LISTINGS = 2
+_LISTING_COUNT = 2
 """Number of listings that must be empty before a directory counts as empty, because a listing may be outdated."""
 
-_QUOTED_CHARACTERS = 500
+_MOST_QUOTED_CHARACTERS = 500
 """Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
 _PREPARE_ADVICE = "the run that has claimed it copies what is missing"
 
-STEPS = KEYED, OPERATOR = "keyed", "operator"
+MOVING_STEPS = KEYED, OPERATOR = "keyed", "operator"
 """Names of the two moving steps, which are part of the names of the documents with their handles."""
 
 
@@ -203,21 +203,21 @@ _TRANSITION_RULES = {
 
 def state_of(target: str, digest: str | None) -> State:
     """Return the state of a target for the plan with this digest."""
-    return _state_under(target, digest, claimed_by(target))
+    return _state_under(target, digest, digest_of_claim(target))
 
 
-def _state_under(target: str, digest: str | None, claiming_plan: str | None) -> State:
-    """Return the state of a target for a plan; `claiming_plan` is the digest in the claim, None without a claim."""
-    places, is_own = Places(target, ""), claiming_plan is not None and claiming_plan == digest
+def _state_under(target: str, digest: str | None, claiming_digest: str | None) -> State:
+    """Return the state of a target for a plan; `claiming_digest` is the digest in the claim, None without a claim."""
+    places, is_own = Places(target, ""), claiming_digest is not None and claiming_digest == digest
     if exists(places.metadata):
         return State.PUBLISHED if is_own else State.OCCUPIED
     if not is_own:
-        return State.FREE if claiming_plan is None else State.TAKEN
+        return State.FREE if claiming_digest is None else State.TAKEN
     if exists(places.published):
-        return State.GONE if any(open_store(target).list(target) for _ in range(_LISTINGS)) else State.EMPTIED
+        return State.GONE if any(open_store(target).list(target) for _ in range(_LISTING_COUNT)) else State.EMPTIED
     if exists(places.candidate) and exists(places.certificate):
         return State.PUBLISHING if exists(places.publishing) else State.CERTIFIED
-    return State.MOVED if all(exists(places.written_handles(step)) for step in STEPS) else State.CLAIMED
+    return State.MOVED if all(exists(places.written_handles(step)) for step in MOVING_STEPS) else State.CLAIMED
 
 
 def permit(plan: Plan, transition: Transition) -> State:
@@ -233,12 +233,12 @@ def permit(plan: Plan, transition: Transition) -> State:
 
 
 def _permitted_state(plan: Plan, transition: Transition) -> State:
-    claiming_plan = claimed_by(plan.target)
-    state = _state_under(plan.target, plan.digest, claiming_plan)
+    claiming_digest = digest_of_claim(plan.target)
+    state = _state_under(plan.target, plan.digest, claiming_digest)
     claim = claim_on(plan.target) if state in (State.TAKEN, State.OCCUPIED) else None
-    if claim is not None and claim.plan != claiming_plan:
+    if claim is not None and claim.plan_digest != claiming_digest:
         raise StoreError(
-            "two reads of the claim differ", path=claim_place(plan.target), expected=claiming_plan, found=claim
+            "two reads of the claim differ", path=claim_place(plan.target), expected=claiming_digest, found=claim
         )
     refuse_unless_allowed(state, transition, plan.target, f"a claim by plan {plan.digest[:8]}", claim)
     if state is not State.PUBLISHED and transition is not Transition.ASK:
@@ -304,8 +304,8 @@ def refuse_unpublished(target: str) -> None:
     """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
     if exists(Places(target, "").metadata):
         return
-    claiming_plan = claimed_by(target)
-    state = None if claiming_plan is None else state_of(target, claiming_plan)
+    claiming_digest = digest_of_claim(target)
+    state = None if claiming_digest is None else state_of(target, claiming_digest)
     if state in (State.GONE, State.EMPTIED):
         raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target))
     if state is not None:
@@ -323,14 +323,16 @@ class Claim(NamedTuple):
     `is_last_round` says whether the run makes the last round of the target's follower. `source` is the plan's source.
     """
 
-    plan: str
+    plan_digest: str
     by: Mapping[str, str]
     at: str | None
     is_last_round: bool = False
     source: str | None = None
 
     def __str__(self) -> str:
-        return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
+        return ", ".join(
+            [f"plan {self.plan_digest[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])]
+        )
 
 
 def claim_on(target: str, store: Store | None = None) -> Claim | None:
@@ -342,7 +344,7 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
     store = store or open_store(uri)
     if store.stat(uri) is None:
         return None
-    data = store.read_all(uri, DOCUMENT_LIMIT)[0]
+    data = store.read_all(uri, MOST_DOCUMENT_BYTES)[0]
     try:
         document = json.loads(data)
         at, source = (None if (value := document.get(name)) is None else str(value) for name in ("at", "source"))
@@ -352,15 +354,15 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",
             path=uri,
-            found=data[:_QUOTED_CHARACTERS].decode(errors="replace"),
+            found=data[:_MOST_QUOTED_CHARACTERS].decode(errors="replace"),
             advice="name another target",
         ) from None
 
 
-def claimed_by(target: str) -> str | None:
+def digest_of_claim(target: str) -> str | None:
     """Return the digest of the plan that claims the target; None without a claim."""
     claim = claim_on(target)
-    return None if claim is None else claim.plan
+    return None if claim is None else claim.plan_digest
 
 
 def is_being_discarded(target: str) -> bool:
@@ -384,7 +386,7 @@ def _advice(state: State, target: str, claim: Claim | None = None) -> str:
             return Advice("remove these documents, or name another target: ", command("discard", quoted(target)))
         case State.PUBLISHED | State.OCCUPIED:
             return "to remove it, delete the directory yourself"
-        case State.TAKEN if claim and Transition.DISCARD not in TRANSITIONS[state_of(target, claim.plan)]:
+        case State.TAKEN if claim and Transition.DISCARD not in TRANSITIONS[state_of(target, claim.plan_digest)]:
             return "name another target"
         case State.TAKEN:
             # The source of a request may be a directory of checkpoints, whose newest one is another by now.

@@ -52,9 +52,9 @@ def refuse_place_of_documents(target: str) -> None:
     components = (split_s3(target)[1] if is_s3(target) else target).split("/")
     is_in_folder = any(
         component.endswith(document_folders.DOCUMENTS_SUFFIX)
-        and below in document_folders.FOLDERS
-        and below != document_folders.ROUNDS
-        for component, below in pairwise(components)
+        and next_component in document_folders.FOLDERS
+        and next_component != document_folders.ROUNDS
+        for component, next_component in pairwise(components)
     )
     if is_in_folder or components[-1].endswith(document_folders.DOCUMENTS_SUFFIX):
         raise RequestError(
@@ -68,15 +68,15 @@ def refuse_place_of_documents(target: str) -> None:
 def _overlaps_on_disk(snapshot: str, target: str) -> bool:
     if is_s3(snapshot) or is_s3(target):
         return False
-    source, place = location_of(Path(snapshot)), location_of(Path(target))
-    return source.contains(place) or place.contains(source)
+    source_location, target_location = location_of(Path(snapshot)), location_of(Path(target))
+    return source_location.contains(target_location) or target_location.contains(source_location)
 
 
-def is_same_place(target: str, other: str) -> bool:
+def is_same_place(target: str, other_target: str) -> bool:
     """Return whether two targets are the same directory, also through links and mounts."""
-    if is_s3(target) or is_s3(other):
-        return target == other
-    return location_of(Path(target)) == location_of(Path(other))
+    if is_s3(target) or is_s3(other_target):
+        return target == other_target
+    return location_of(Path(target)) == location_of(Path(other_target))
 
 
 def refuse_misplaced(target: str) -> None:

@@ -26,7 +26,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.rounds import (
-    BETWEEN_STARTS,
+    NO_DIRECTORY,
     FollowedJob,
     begin_following,
     end_following,
@@ -35,7 +35,7 @@ from rescale.runstate.follower.rounds import (
 )
 from rescale.runstate.places import Places, discarding_place, prepared_place, run_directory
 from rescale.runstate.removal import discard
-from rescale.runstate.states import claimed_by
+from rescale.runstate.states import digest_of_claim
 from rescale.storage.locations import join, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError
@@ -128,14 +128,14 @@ def test_run_leaves_its_last_round_and_decision_and_keeps_its_rounds(target: str
     claimed(target)
     decide_cut_over(target, RUN, "approved by ada", is_approved=True)
     assert "it goes on with the rounds" in leave_rounds(target, JOB.checkpoints, RUN)
-    assert claimed_by(target) is None
-    assert followed_job(target) == FollowedJob(BETWEEN_STARTS, {})
+    assert digest_of_claim(target) is None
+    assert followed_job(target) == FollowedJob(NO_DIRECTORY, {})
 
 
 def test_advice_after_another_run_has_claimed_the_target_names_another_one(target: str) -> None:
     claimed(target)
     assert "another target" in leave_rounds(target, JOB.checkpoints, {**RUN, "run": "another"})
-    assert claimed_by(target) is not None
+    assert digest_of_claim(target) is not None
 
 
 def test_cleared_run_resumes_or_discards_the_last_round_that_it_made_before_it_failed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.plan.plan import Plan
 from rescale.runstate.candidate import build_candidate
 from rescale.runstate.places import places_of
-from rescale.runstate.states import STEPS, claim_on
+from rescale.runstate.states import MOVING_STEPS, claim_on
 from rescale.runstate.written_handles import WrittenHandles, read_handles
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError, UnsupportedError
 from support.pipeline import move, plan_rescale
@@ -46,7 +46,7 @@ def _runs() -> tuple[_Run, ...]:
         plan = plan_rescale(directory(name), f"{folder}/{name}", ["3"])
         move(plan, InProcessTasks())
         metadata = Path(directory(name), "_metadata")
-        handles = tuple(written for step in STEPS if (written := read_handles(plan, step)) is not None)
+        handles = tuple(written for step in MOVING_STEPS if (written := read_handles(plan, step)) is not None)
         source = read_metadata(metadata.read_bytes(), str(metadata))
         runs.append(_Run(plan, source, Path(places_of(plan).claim).read_bytes(), handles))
     return tuple(runs)

@@ -126,7 +126,7 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     compacted = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
     pins.pin_flushed(job.number)
     job.delete()
-    assert (pins.numbers(), pins.flushed_numbers()) == ([], [job.number])
+    assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([], [job.number])
     snapshot = pins.open_flushed(job.number)
     assert {name(uri) for uri in snapshot.missing_files} == compacted
     for operator, earlier in zip(snapshot.operators, before.operators, strict=True):
@@ -155,7 +155,7 @@ def test_no_shared_pin_is_listed_to_find_the_pinned_checkpoints(
         return entries
 
     monkeypatch.setattr(type(store), "list", record)
-    assert (pins.numbers(), pins.flushed_numbers()) == ([], [3])
+    assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([], [3])
     assert listed_uris
     assert all(contains(join(pins.directory, "chk-3"), uri) for uri in listed_uris)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rescale.runstate.follower.rounds import finished_rounds, remove_rounds
+from rescale.runstate.follower.rounds import finished_round_checkpoints, remove_rounds
 from rescale.runstate.places import rounds_place
 from rescale.storage.locations import join
 from rescale.storage.s3.s3_requests import REQUESTS
@@ -14,11 +14,11 @@ from support.s3 import S3Server
 
 def test_finished_rounds_are_those_with_metadata(tmp_path: Path) -> None:
     target = str(tmp_path / "target")
-    assert finished_rounds(target) == []
+    assert finished_round_checkpoints(target) == []
     store, place = open_store(target), rounds_place(target)
     for file in ("10/_metadata", "9/_metadata", "9/a.sst", "11/b.sst", "11.rescale/claim", "8.json", "old/_metadata"):
         store.put(join(place, file), b"")
-    assert finished_rounds(target) == [9, 10]
+    assert finished_round_checkpoints(target) == [9, 10]
 
 
 def test_number_of_files_does_not_matter_for_finished_rounds(s3: S3Server) -> None:
@@ -29,7 +29,7 @@ def test_number_of_files_does_not_matter_for_finished_rounds(s3: S3Server) -> No
     for file in ("5/_metadata", *(f"5/{i}.sst" for i in range(1001))):
         store.put(join(place, file), b"")
     before = REQUESTS.by_kind
-    assert finished_rounds(target) == [5]
+    assert finished_round_checkpoints(target) == [5]
     assert REQUESTS.by_kind - before == {"ListObjectsV2": 1, "HeadObject": 1}
 
 
@@ -41,5 +41,5 @@ def test_file_of_a_removed_round_stays_if_a_kept_round_refers_to_it(tmp_path: Pa
     removed = {join(place, file) for file in ("4/_metadata", "4/other.sst", "4.rescale/claim", "6/d.sst")}
     for uri in kept | removed:
         store.put(uri, b"")
-    remove_rounds(target, kept_checkpoints=(3, 5), files={join(place, "4/b.sst")})
+    remove_rounds(target, kept_checkpoints=(3, 5), kept_uris={join(place, "4/b.sst")})
     assert {entry.uri for entry in store.list(place)} == kept

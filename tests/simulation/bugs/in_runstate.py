@@ -26,7 +26,7 @@ from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published, is_published, publish
-from rescale.runstate.states import State, Transition, claimed_by, permit, state_of
+from rescale.runstate.states import State, Transition, digest_of_claim, permit, state_of
 from rescale.runstate.written_handles import WrittenHandles, _missing_files, begin_moving, read_handles
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
@@ -111,7 +111,7 @@ def _without_a_coordinator(source: Any, plan: Plan, written: Any) -> bytes:
 def _absent_if_unanswered(target: str) -> str | None:
     """Treat a store that does not answer as an empty one."""
     try:
-        return claimed_by(target)
+        return digest_of_claim(target)
     except StoreError:
         return None
 
@@ -168,7 +168,7 @@ _documents_read_once = both(
 BUGS = [
     Bug("every transition is allowed in every state", function(permit, _allow_any_transition)),
     Bug("a target that another plan holds counts as own", method(states, "_state_under", _accept_any_holder)),
-    Bug("a store that does not answer counts as empty", method(states, "claimed_by", _absent_if_unanswered)),
+    Bug("a store that does not answer counts as empty", method(states, "digest_of_claim", _absent_if_unanswered)),
     Bug("claim: put even if another plan holds the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
     Bug("written handles are trusted, whatever files exist", function(begin_moving, _handles_as_they_are)),
@@ -198,7 +198,7 @@ BUGS = [
         "discard: all that lies beside the target is a document",
         method(removal, "is_document", lambda target, uri: True),
     ),
-    Bug("publish: open uploads of others are aborted", method(leftovers, "plan_in_name", lambda name: "")),
+    Bug("publish: open uploads of others are aborted", method(leftovers, "short_digest_in_name", lambda name: "")),
     Bug("discard: a published result is removed, too", function(removal.discard, _discard_anything)),
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
     Bug("marks of publication are ignored", method(states, "_state_under", _ignore_marks)),
@@ -208,6 +208,6 @@ BUGS = [
         "publish: checks the claim before a discard",
         method(publication, "_refuse_discarded", _check_claim_before_note),
     ),
-    Bug("discard: files put after the claim stay", method(removal, "_noted_plan", nothing)),
+    Bug("discard: files put after the claim stay", method(removal, "_noted_plan_digest", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from rescale.following.leaving import leave, may_be_continued
-from rescale.runstate.follower.rounds import finished_rounds
+from rescale.runstate.follower.rounds import finished_round_checkpoints
 from rescale.text.errors import RescaleError
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def next_run_advice(target: str, checkpoints_directory: str) -> str | None:
     """Return the advice to trigger another run with this target; None if that run would be refused."""
     if not may_be_continued(target, checkpoints_directory):
         return None
-    if not finished_rounds(target):
+    if not finished_round_checkpoints(target):
         return "trigger another run with the job's name and the same target"
     return (
         "trigger another run with the job's name, the same target and the same shape; or in a window that is open, "

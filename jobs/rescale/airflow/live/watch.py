@@ -28,7 +28,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certified_plan
 from rescale.runstate.decisions import Decision, cut_over_decision
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
-from rescale.runstate.states import claimed_by
+from rescale.runstate.states import digest_of_claim
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
 
@@ -138,7 +138,7 @@ class Watch:
 
         Does nothing if the result refers to the files, or if an earlier try has claimed the target for the last round.
         """
-        if not self.live_request.refers_to_source and claimed_by(self.follower.target) is None:
+        if not self.live_request.refers_to_source and digest_of_claim(self.follower.target) is None:
             copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:

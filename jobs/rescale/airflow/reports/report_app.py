@@ -105,7 +105,7 @@ def _page_in_store(xcom_value: Any) -> bytes:
     places = Places(place.target, place.digest)
     store = _report_store(place)
     claim = claim_on(place.target, store)
-    if claim is None or claim.plan != place.digest or store.stat(places.report) is None:
+    if claim is None or claim.plan_digest != place.digest or store.stat(places.report) is None:
         raise HTTPException(
             HTTPStatus.NOT_FOUND,
             f"{places.report} no longer exists: it was discarded, or another run has claimed the target",

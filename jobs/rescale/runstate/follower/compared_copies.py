@@ -77,11 +77,11 @@ def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
     """
     if not is_s3(target):
         return
-    versions = {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
+    version_by_name = {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
     earlier_copies = compared_copies(target)
 
     def compare_copy(file_name: str) -> ComparedCopy | None:
-        original, uri, version = originals[file_name], join(target, file_name), versions[file_name]
+        original, uri, version = originals[file_name], join(target, file_name), version_by_name[file_name]
         if (algorithm := earlier_copies.algorithm_of(original, uri, version)) is not None:
             return ComparedCopy(file_name, version.size, version.etag, algorithm)
         etag_checksum = checksum_of_etag(original.pin.etag or "")
@@ -96,7 +96,7 @@ def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
             else None
         )
 
-    results = side_by_side(compare_copy, [file_name for file_name in originals if file_name in versions])
-    copies = {copy.name: copy for copy in results if copy is not None}
-    if copies != earlier_copies.copies:
-        put_document(copies_place(target), msgspec.json.encode(list(copies.values())))
+    results = side_by_side(compare_copy, [file_name for file_name in originals if file_name in version_by_name])
+    copy_by_name = {copy.name: copy for copy in results if copy is not None}
+    if copy_by_name != earlier_copies.copies:
+        put_document(copies_place(target), msgspec.json.encode(list(copy_by_name.values())))

@@ -37,10 +37,10 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store, stats_of
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-_ELSEWHERE = "elsewhere"
+_ELSEWHERE_FOLDER = "elsewhere"
 _HASH_DIGITS = 16
 
-_MOST_BETWEEN = 100
+_MOST_CHECKPOINTS_BETWEEN = 100
 """Largest number of checkpoints between two rounds that are opened; if there are more, none."""
 
 _OPEN_AT_ONCE = 4
@@ -74,18 +74,18 @@ class Pins:
 
         Raises `SnapshotError` if a file is gone, because Flink has deleted it.
         """
-        metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        snapshot_files = list_files(metadata, self.allow_prefixes)
-        existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
+        metadata_uri = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
+        snapshot_files = list_files(metadata_uri, self.allow_prefixes)
+        size_by_uri = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
         missing_files: list[Span] = []
         for uri, version in stats_of(snapshot_files.files).items():
-            size = existing_sizes.get(self._pin_uri(uri))
+            size = size_by_uri.get(self._pin_uri(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
                 missing_files.append(_whole_file(uri, version))
         side_by_side(self._keep, missing_files)
-        self._keep(_whole_file(metadata, snapshot_files.metadata))
+        self._keep(_whole_file(metadata_uri, snapshot_files.metadata))
         return self._pinned_checkpoint(checkpoint, snapshot_files.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
@@ -94,17 +94,22 @@ class Pins:
         Raises `SnapshotError` if Flink deletes a file before it is pinned.
         """
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
-        compacted_files, flushed_files = set[int](), set[int]()
+        compacted_file_numbers, flushed_file_numbers = set[int](), set[int]()
         for database in (database for operator in snapshot.operators for database in operator.databases):
             compacted_names = {table.file.name for table in database.tables if table.file.level > 0}
             for file in database.files:
-                (compacted_files if file.name in compacted_names else flushed_files).add(file.extent.file)
-        left_out_numbers = {0, *(compacted_files - flushed_files)}  # 0 is `_metadata`, which is pinned last
-        existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
+                (compacted_file_numbers if file.name in compacted_names else flushed_file_numbers).add(file.extent.file)
+        omitted_file_numbers = {
+            0,
+            *(compacted_file_numbers - flushed_file_numbers),
+        }  # 0 is `_metadata`, which is pinned last
+        size_by_uri = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
         files = [
-            _whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out_numbers
+            _whole_file(uri, pin)
+            for number, (uri, pin) in enumerate(snapshot.files)
+            if number not in omitted_file_numbers
         ]
-        side_by_side(self._keep, [file for file in files if existing_sizes.get(self._pin_uri(file.uri)) != file.length])
+        side_by_side(self._keep, [file for file in files if size_by_uri.get(self._pin_uri(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
         keep(self._metadata_uri(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
@@ -114,18 +119,20 @@ class Pins:
 
     def open_flushed(self, number: int) -> Snapshot:
         """Open a checkpoint whose flushed SST files are pinned; its other SST files are missing."""
-        metadata = self._metadata_uri(number, FLUSHED)
+        metadata_uri = self._metadata_uri(number, FLUSHED)
         moves = self._moves(self._original_uris(number, FLUSHED))
-        return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
+        return open_candidate(metadata_uri, parent(metadata_uri), self.allow_prefixes, moves=moves)
 
     def open_between(self, earlier: int, later: int) -> Iterator[list[Snapshot]]:
         """Open the checkpoints between two numbers whose flushed SST files are pinned, a few at a time.
 
-        Yields none if there are more than `_MOST_BETWEEN`, and leaves out those that cannot be read.
+        Yields none if there are more than `_MOST_CHECKPOINTS_BETWEEN`, and leaves out those that cannot be read.
         """
         pinned_numbers = [number for number in self.flushed_numbers() if earlier < number < later]
-        for first in range(0, len(pinned_numbers) if len(pinned_numbers) <= _MOST_BETWEEN else 0, _OPEN_AT_ONCE):
-            snapshots = side_by_side(self._open_if_readable, pinned_numbers[first : first + _OPEN_AT_ONCE])
+        for start in range(
+            0, len(pinned_numbers) if len(pinned_numbers) <= _MOST_CHECKPOINTS_BETWEEN else 0, _OPEN_AT_ONCE
+        ):
+            snapshots = side_by_side(self._open_if_readable, pinned_numbers[start : start + _OPEN_AT_ONCE])
             yield [snapshot for snapshot in snapshots if snapshot is not None]
 
     def _open_if_readable(self, number: int) -> Snapshot | None:
@@ -133,45 +140,49 @@ class Pins:
             return self.open_flushed(number)
         return None
 
-    def numbers(self) -> list[int]:
+    def checkpoint_numbers(self) -> list[int]:
         """Return the numbers of checkpoints of which all files are pinned, in order."""
         return complete_checkpoints(self.directory)
 
     def newest(self) -> PinnedCheckpoint | None:
         """Return the newest checkpoint whose files are all pinned; None if there is none."""
-        numbers = self.numbers()
+        numbers = self.checkpoint_numbers()
         return self.checkpoint(numbers[-1]) if numbers else None
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
         """Return a checkpoint whose files are all pinned."""
         return self._pinned_checkpoint(number, self._original_uris(number))
 
-    def files(self, number: int) -> set[str]:
+    def file_uris(self, number: int) -> set[str]:
         """Return the URIs of the pinned files of a checkpoint; none unless all its files are pinned."""
-        return {self._pin_uri(uri) for uri in self._original_uris(number)} if number in self.numbers() else set()
+        return (
+            {self._pin_uri(uri) for uri in self._original_uris(number)}
+            if number in self.checkpoint_numbers()
+            else set()
+        )
 
     def remove_all_but(self, checkpoints: Collection[int], flushed_checkpoints: Collection[int] = ()) -> None:
         """Remove all pins except the files of `checkpoints` and the flushed files of `flushed_checkpoints`.
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
-        pinned_numbers = {*checkpoints}.intersection(self.numbers())
+        pinned_numbers = {*checkpoints}.intersection(self.checkpoint_numbers())
         store = open_store(self.directory)
         place = self.directory if len(pinned_numbers) < len(checkpoints) else pins_place(self.target)
         needed_uris = set[str]()
-        for checkpoint, metadata in [
+        for checkpoint, metadata_name in [
             *((n, METADATA) for n in pinned_numbers),
             *((n, FLUSHED) for n in flushed_checkpoints),
         ]:
-            needed_uris.add(self._metadata_uri(checkpoint, metadata))
-            needed_uris |= {self._pin_uri(uri) for uri in self._original_uris(checkpoint, metadata)}
+            needed_uris.add(self._metadata_uri(checkpoint, metadata_name))
+            needed_uris |= {self._pin_uri(uri) for uri in self._original_uris(checkpoint, metadata_name)}
         unneeded_uris = [entry.uri for entry in store.list(place) if entry.uri not in needed_uris]
         delete_in_order(store, unneeded_uris)
 
     def _original_uris(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
-        metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        return list_files(metadata, self.allow_prefixes, self._metadata_uri(checkpoint, metadata_name)).files
+        metadata_uri = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
+        return list_files(metadata_uri, self.allow_prefixes, self._metadata_uri(checkpoint, metadata_name)).files
 
     def _metadata_uri(self, checkpoint: int, metadata_name: str = METADATA) -> str:
         """Return the URI of a pinned checkpoint's metadata file; `metadata_name` is `_metadata` or `_flushed`."""
@@ -187,13 +198,13 @@ class Pins:
 
     def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
-        return join(self.directory, f"{_ELSEWHERE}/{_hashed_name(directory)}")
+        return join(self.directory, f"{_ELSEWHERE_FOLDER}/{_hashed_name(directory)}")
 
-    def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
-        return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(files))
+    def _pinned_checkpoint(self, checkpoint: int, uris: Collection[str]) -> PinnedCheckpoint:
+        return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(uris))
 
-    def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
-        outside_directories = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
+    def _moves(self, uris: Collection[str]) -> tuple[Move, ...]:
+        outside_directories = sorted({parent(uri) for uri in uris if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.directory), *(
             Move(folder, self._place_of_directory(folder)) for folder in outside_directories
         )

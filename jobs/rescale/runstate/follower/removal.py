@@ -27,9 +27,9 @@ def remove_follower(target: str) -> list[str]:
     removed_uris: list[str] = []
     for place in (rounds_place(target), pins_place(target), orders_place(target)):
         store.abort_parts(place, lambda _: True)
-        files = [entry.uri for entry in store.list(place)]
-        delete_in_order(store, files)
-        removed_uris += files
+        uris = [entry.uri for entry in store.list(place)]
+        delete_in_order(store, uris)
+        removed_uris += uris
     for document in (cut_over_place(target), follower_place(target)):
         if exists(document):
             store.delete([document])
@@ -42,7 +42,7 @@ def delete_in_order(store: Store, uris: Sequence[str]) -> None:
 
     As long as the claim of a round exists, a run of another plan sees that files of the round may be left.
     """
-    first, last = (METADATA, FLUSHED), CLAIM
-    store.delete([uri for uri in uris if name(uri) in first])
-    store.delete([uri for uri in uris if name(uri) not in (*first, last)])
-    store.delete([uri for uri in uris if name(uri) == last])
+    first_names, last_name = (METADATA, FLUSHED), CLAIM
+    store.delete([uri for uri in uris if name(uri) in first_names])
+    store.delete([uri for uri in uris if name(uri) not in (*first_names, last_name)])
+    store.delete([uri for uri in uris if name(uri) == last_name])

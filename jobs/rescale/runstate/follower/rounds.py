@@ -24,11 +24,11 @@ from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError
 from rescale.text.names import quoted
 
-KEPT_DOCUMENTS = 50
+KEPT_DOCUMENT_COUNT = 50
 """Number of rounds whose documents stay when their state is removed."""
 
 
-BETWEEN_STARTS = "no directory"
+NO_DIRECTORY = "no directory"
 """Placeholder for the checkpoint directory of a job that was started again after a failed cut-over."""
 
 
@@ -37,7 +37,7 @@ class FollowedJob:
     """A job whose state a follower keeps up to date beside its target, by rounds.
 
     `checkpoints` is the directory of the job's checkpoints; `options` are those of the result's shape. After the job
-    was started again, `checkpoints` is `BETWEEN_STARTS` until a follower of that start replaces it.
+    was started again, `checkpoints` is `NO_DIRECTORY` until a follower of that start replaces it.
     """
 
     checkpoints: str
@@ -104,7 +104,7 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
     uri, store, current_job = follower_place(target), open_store(target), followed_job(target)
     if current_job is None and not accept_unconditional:
         store.put_if_absent(uri, _job_document(job))
-    elif current_job is None or current_job.checkpoints == BETWEEN_STARTS:
+    elif current_job is None or current_job.checkpoints == NO_DIRECTORY:
         store.put(uri, _job_document(job))
     refuse_another_job(target, job)
 
@@ -119,7 +119,7 @@ def end_following(target: str) -> None:
     if job is not None:
         if exists(cut_over_place(target)):
             store.delete([cut_over_place(target)])
-        store.put(follower_place(target), _job_document(replace(job, checkpoints=BETWEEN_STARTS)))
+        store.put(follower_place(target), _job_document(replace(job, checkpoints=NO_DIRECTORY)))
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
@@ -130,7 +130,7 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     if current_job is None:
         what = "this job is no longer followed: its target was finished, discarded or taken by another run"
-    elif current_job.checkpoints == BETWEEN_STARTS:
+    elif current_job.checkpoints == NO_DIRECTORY:
         what = "this start of the job is no longer followed: the job was started again after its cut-over had failed"
         advice = Advice("follow the directory of checkpoints of the restarted job")
     else:
@@ -139,7 +139,7 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
         what,
         path=follower_place(target),
         expected=_describe_job(job),
-        found=None if current_job is None or current_job.checkpoints == BETWEEN_STARTS else _describe_job(current_job),
+        found=None if current_job is None or current_job.checkpoints == NO_DIRECTORY else _describe_job(current_job),
         advice=advice,
     )
 
@@ -170,18 +170,20 @@ def round_target(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), str(checkpoint))
 
 
-def finished_rounds(target: str) -> list[int]:
+def finished_round_checkpoints(target: str) -> list[int]:
     """Return the checkpoint numbers of the finished rounds, in ascending order."""
     place = rounds_place(target)
     store = open_store(place)
     folders = [folder for folder in store.folders(place) if re.fullmatch("[0-9]+", folder)]
-    pins = store.stats([join(place, f"{folder}/{METADATA}") for folder in folders])
-    return sorted(int(folder) for folder, pin in zip(folders, pins, strict=True) if pin is not None)
+    metadata_pins = store.stats([join(place, f"{folder}/{METADATA}") for folder in folders])
+    return sorted(int(folder) for folder, pin in zip(folders, metadata_pins, strict=True) if pin is not None)
 
 
-def newest_round(target: str, before: float = inf) -> Round | None:
-    """Return the newest finished round of a checkpoint with a number below `before`; None if there is none."""
-    older_checkpoints = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
+def newest_round(target: str, checkpoint_limit: float = inf) -> Round | None:
+    """Return the newest finished round of a checkpoint below `checkpoint_limit`; None if there is none."""
+    older_checkpoints = [
+        checkpoint for checkpoint in finished_round_checkpoints(target) if checkpoint < checkpoint_limit
+    ]
     return read_round(target, older_checkpoints[-1]) if older_checkpoints else None
 
 
@@ -198,39 +200,50 @@ def write_round(target: str, finished_round: Round) -> None:
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
-    round_numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
-    rounds = side_by_side(lambda number: read_round(target, number), round_numbers[-KEPT_DOCUMENTS:])
+    documented_checkpoints = sorted(
+        _documented_checkpoints(place, [entry.uri for entry in open_store(place).list(place)])
+    )
+    rounds = side_by_side(lambda number: read_round(target, number), documented_checkpoints[-KEPT_DOCUMENT_COUNT:])
     return tuple(made_round for made_round in rounds if made_round is not None)
 
 
 def remove_rounds(
-    target: str, *, kept_checkpoints: Collection[int], files: Collection[str] = (), kept_documents: int = KEPT_DOCUMENTS
+    target: str,
+    *,
+    kept_checkpoints: Collection[int],
+    kept_uris: Collection[str] = (),
+    kept_document_count: int = KEPT_DOCUMENT_COUNT,
 ) -> None:
     """Remove all rounds, finished or not, except those of the checkpoints to `kept_checkpoints` (`delete_in_order`).
 
-    `files` are the URIs of files of other rounds that stay, too, because a kept round refers to them. The documents of
-    the last rounds stay, for the report; `kept_documents` is their number.
+    `kept_uris` are files of other rounds that stay, too, because a kept round refers to them. The documents of the last
+    rounds stay, for the report; `kept_document_count` is their number.
     """
     place = rounds_place(target)
-    store, kept_rounds = open_store(place), {str(checkpoint) for checkpoint in kept_checkpoints}
+    store, kept_folders = open_store(place), {str(checkpoint) for checkpoint in kept_checkpoints}
     existing_uris = [entry.uri for entry in store.list(place)]
-    newest_first = sorted(_documented_rounds(place, existing_uris), reverse=True)
-    kept_files = {*files, *(_document_place(target, number) for number in newest_first[:kept_documents])}
-    unneeded_uris = [uri for uri in existing_uris if _round_of(place, uri) not in kept_rounds and uri not in kept_files]
-    for number in {_round_of(place, uri) for uri in unneeded_uris}:
+    numbers_newest_first = sorted(_documented_checkpoints(place, existing_uris), reverse=True)
+    all_kept_uris = {
+        *kept_uris,
+        *(_document_place(target, number) for number in numbers_newest_first[:kept_document_count]),
+    }
+    unneeded_uris = [
+        uri for uri in existing_uris if _checkpoint_in(place, uri) not in kept_folders and uri not in all_kept_uris
+    ]
+    for number in {_checkpoint_in(place, uri) for uri in unneeded_uris}:
         store.abort_parts(join(place, number), lambda _: True)
     delete_in_order(store, unneeded_uris)
 
 
-def _round_of(place: str, uri: str) -> str:
+def _checkpoint_in(place: str, uri: str) -> str:
     """Return the checkpoint number in the URI of a round's file: a file of its result, of its run, or its document."""
     first_part = uri.removeprefix(f"{place}/").partition("/")[0]
     return first_part.removesuffix(".json").removesuffix(DOCUMENTS_SUFFIX)
 
 
-def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:
+def _documented_checkpoints(place: str, uris: Iterable[str]) -> Iterator[int]:
     document_pattern = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
-    return (int(match[1]) for uri in files if (match := document_pattern.fullmatch(uri)))
+    return (int(match[1]) for uri in uris if (match := document_pattern.fullmatch(uri)))
 
 
 def _document_place(target: str, checkpoint: int) -> str:
@@ -243,8 +256,8 @@ def _describe_job(job: FollowedJob) -> str:
         for option, value in job.options.items()
         if value
     ]
-    started_again = job.checkpoints == BETWEEN_STARTS
-    return ", ".join(["a job that was started again" if started_again else job.checkpoints, *options])
+    is_between_starts = job.checkpoints == NO_DIRECTORY
+    return ", ".join(["a job that was started again" if is_between_starts else job.checkpoints, *options])
 
 
 def _job_document(job: FollowedJob) -> bytes:

@@ -22,7 +22,7 @@ from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorStat
 from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, SingleChannelHandle
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.planning.request.operator_shapes import Shape
-from rescale.runstate.certificate import COMPLETE, Certificate, CertifiedOperator
+from rescale.runstate.certificate import COMPLETE_VERDICT, Certificate, CertifiedOperator
 from rescale.snapshot.keyed_state import Changelog, KeyedStream, OtherKeyed
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.store import Pin
@@ -271,7 +271,7 @@ def certificate_for(result: Snapshot) -> Certificate:
         for operator in result.operators
     )
     return Certificate(
-        verdict=COMPLETE,
+        verdict=COMPLETE_VERDICT,
         proves="",
         does_not_prove=None,
         digests="",

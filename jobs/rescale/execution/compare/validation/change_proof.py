@@ -161,19 +161,19 @@ class ChangeProof:
         """Return the proofs by index of the operator. Raises `IntegrityError` for the first difference."""
         result = result_with_tables(self.result)
         joined_files = (
-            _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
-            _JoinedFiles(self.result, self.base.snapshot, is_pinned=False),
+            _JoinedFiles(self.later, self.base.source_snapshot, self.plan.contents.versions),
+            _JoinedFiles(self.result, self.base.result_snapshot, is_pinned=False),
         )
         change_checks: list[ChangeCheck] = []
         copy_checks: list[FileCheck] = []
         for operator_index in self.operator_indices:
             change_checks += self._change_checks(
-                operator_index, self.base.source, self.later, joined_files[0], in_result=False
+                operator_index, self.base.source_snapshot, self.later, joined_files[0], in_result=False
             )
             change_checks += self._change_checks(
-                operator_index, self.base.snapshot, result, joined_files[1], in_result=True
+                operator_index, self.base.result_snapshot, result, joined_files[1], in_result=True
             )
-            base_operator = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
+            base_operator = self.base.result_snapshot.operator(self.later.operators[operator_index].operator_id)
             copy_checks += files_of_base(operator_index, base_operator, result.operators[operator_index])
         comparer = ChangeComparer(joined_files[0].contents, joined_files[1].contents)
 
@@ -185,7 +185,7 @@ class ChangeProof:
         tallies = tallies_of(change_checks, "compare changes")
         known_copies = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
         checksums_by_operator = compare_files_of_base(
-            self.base.snapshot.contents, self.result.contents, copy_checks, tasks, known_copies
+            self.base.result_snapshot.contents, self.result.contents, copy_checks, tasks, known_copies
         )
         proofs_by_operator = {}
         for operator_index in self.operator_indices:

@@ -8,7 +8,7 @@ from rescale.execution.compare.validation.coverage import is_compared_by_record
 from rescale.flink.start import start_of
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.certificate import COMPLETE, Certificate, CertifiedOperator
+from rescale.runstate.certificate import COMPLETE_VERDICT, Certificate, CertifiedOperator
 from rescale.runstate.certified_files import certified_files
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
@@ -147,7 +147,7 @@ def certificate_of(
         (_LIMIT_OF_BASE_FILES, uris_elsewhere & base_files.keys()),
     )
     return Certificate(
-        verdict=COMPLETE,
+        verdict=COMPLETE_VERDICT,
         proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(proven_sentences)}",
         does_not_prove="; ".join(limit_sentences) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
