@@ -114,7 +114,7 @@ def test_claim_without_the_name_of_a_run_holds_the_plan_alone(plans: Callable[[s
     claim(plans("3"))
     claimed = claim_on(plans("3").target)
     assert claimed is not None
-    assert (claimed.plan, claimed.by, claimed.at) == (plans("3").digest, {}, None)
+    assert (claimed.plan_digest, claimed.by, claimed.at) == (plans("3").digest, {}, None)
     assert str(claimed) == f"plan {plans('3').digest[:8]}"
 
 

@@ -60,7 +60,7 @@ def test_run_noted_while_no_claim_exists_is_not_counted_under_a_later_claim(plan
 
 def test_note_of_a_run_of_another_plan_is_not_counted(plan: Plan) -> None:
     note_run(plan, SECOND)
-    other = existing_claim(plan)._replace(plan="0a" * 32)
+    other = existing_claim(plan)._replace(plan_digest="0a" * 32)
     assert runs_under(other, plan.target) == [FIRST]
 
 

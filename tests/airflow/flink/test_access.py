@@ -200,7 +200,7 @@ def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None
     """If its 404 counted as an unknown job, the job would be started a second time."""
     proxy.answer = (404, "<html>no such page")
     with open_flink(proxy.address) as flink:
-        for ask in (flink.job, flink.failure_messages, flink.latest_savepoint):
+        for ask in (flink.job, flink.failure_messages, flink.latest_savepoint_uri):
             with pytest.raises(StoreError, match="this address is not Flink's REST API"):
                 ask("0" * 32)
 
