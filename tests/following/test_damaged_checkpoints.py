@@ -125,7 +125,7 @@ def test_last_round_that_cannot_continue_the_rounds_moves_all_state_next_time(
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
-    pin = next(iter(Pins(follower.target, job.directory).files(3)))
+    pin = next(iter(Pins(follower.target, job.directory).file_uris(3)))
     error = IntegrityError("a record differs") if at == "records" else SnapshotError("no SST file", path=pin)
     planned = follower.plan_last()
     assert planned.kind is RoundKind.ROUND

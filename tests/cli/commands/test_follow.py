@@ -144,7 +144,7 @@ def test_advice_marks_an_option_that_only_other_commands_have(
     target: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rescale.following.follower.POLL_SECONDS", 0)
-    monkeypatch.setattr("rescale.following.follower._ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.following.follower._MOST_ATTEMPTS", 1)
     elsewhere = snapshots.directory("1.20-rocksdb-incremental").rpartition("/")[0]
     code, error = answer(capsys, "follow", elsewhere, "--target", target, "--max-rounds", "0")
     assert (code, error["what"]) == (3, "a handle points outside the snapshot")
