@@ -58,7 +58,7 @@ def deletes_by_level(result: Path) -> dict[int, int]:
     databases = [database for operator in snapshot.operators for database in operator.databases]
     for live in (table for database in databases for table in database.tables):
         table = open_table(live, snapshot.contents)
-        kinds = [row.kind for entry in table.index() for row in table.rows(entry.block)]
+        kinds = [row.kind for entry in table.index_entries() for row in table.rows(entry.handle)]
         deletes[live.file.level] = deletes.get(live.file.level, 0) + kinds.count(DELETION)
     return deletes
 

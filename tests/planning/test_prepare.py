@@ -11,7 +11,7 @@ import pytest
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Files, Format
-from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.database_layout import LEVEL_COUNT
 from rescale.rocksdb.options_file import refuse_few_levels
 from rescale.snapshot.databases.live_tables import check_options_of
 from rescale.text.errors import UnsupportedError
@@ -70,6 +70,6 @@ def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes,
 def test_options_of_directories_and_of_those_below_changelogs_are_checked(name: str) -> None:
     snapshot = opened(name)
     (operator,) = (operator for operator in snapshot.operators if operator.databases or operator.changelogs)
-    check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS))
+    check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVEL_COUNT))
     with pytest.raises(UnsupportedError, match="too few levels"):
-        check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS + 1))
+        check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVEL_COUNT + 1))

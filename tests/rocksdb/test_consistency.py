@@ -9,7 +9,7 @@ import pytest
 
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.log_framing import read_log
-from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST_BYTES
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.databases import Stored, databases, read_file
@@ -128,7 +128,7 @@ def test_files_in_the_default_column_family_are_refused(database: Stored) -> Non
 
 def test_too_large_manifest_is_refused_unread(database: Stored) -> None:
     files = [
-        replace(file, length=LARGEST_MANIFEST + 1) if file.name.startswith("MANIFEST") else file
+        replace(file, length=LARGEST_MANIFEST_BYTES + 1) if file.name.startswith("MANIFEST") else file
         for file in database.files
     ]
 

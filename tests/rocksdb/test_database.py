@@ -77,7 +77,7 @@ def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
     table = next(file for file in database.files if file.name.endswith(".sst"))
     data = read_file(table)
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
-    handles = {"metaindex": footer.metaindex, "index": footer.index}
+    handles = {"metaindex": footer.metaindex_handle, "index": footer.index_handle}
     handles[which] = handles[which]._replace(size=number)
     stated = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
     damaged = with_damage(database, table.name, data[:-52] + stated + data[-12:])

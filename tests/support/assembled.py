@@ -49,7 +49,7 @@ def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -
     """Copy all files of a database into the directory `path`."""
     path.mkdir()
     for reused in assembled.reused_files:
-        shutil.copyfile(sources[reused.source] / reused.source_name, path / reused.name)
+        shutil.copyfile(sources[reused.source_number] / reused.source_name, path / reused.name)
     for new_file in assembled.new_files:
         (path / new_file.name).write_bytes(new_file.data)
 

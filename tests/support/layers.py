@@ -48,7 +48,7 @@ def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple
     )
     written = [*writer.write(rows, np.arange(len(changes))), *writer.finish()]
     return [
-        (NewTable(table.size, table.smallest_key, table.largest_key, table.kinds), table.file.getvalue())
+        (NewTable(table.size, table.smallest_key, table.largest_key, table.bound_kinds), table.file.getvalue())
         for table in written
     ]
 

@@ -129,7 +129,7 @@ def assembled(parts: Sequence[tuple[int, int, Contents]], old: Snapshot, first: 
         if len(source.key_groups.intersection(own))
     ]
     made = assemble([source for source, _ in chosen], own, MAXIMUM)
-    files = {file.name: chosen[file.source][1][2][file.source_name] for file in made.reused_files}
+    files = {file.name: chosen[file.source_number][1][2][file.source_name] for file in made.reused_files}
     return files | {file.name: file.data for file in made.new_files}
 
 

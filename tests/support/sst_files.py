@@ -12,7 +12,7 @@ from rescale.rocksdb.engine.library import load_library
 from rescale.rocksdb.engine.opened_directory import TABLE_OPTIONS
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
-from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, BlockHandle
+from rescale.rocksdb.sst.table_blocks import CHECKSUM_FUNCTIONS, TRAILER_SIZE, BlockHandle
 
 _P, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MADE = ("options_create", "envoptions_create", "sstfilewriter_create")
@@ -52,13 +52,13 @@ def _checked(function: str, *arguments: Any) -> None:
 def with_index(data: bytes, block: BlockHandle) -> bytes:
     """Return an SST file of the same size as `data`, whose index names only this block."""
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
-    at, room = footer.index
+    at, room = footer.index_handle
     key = b"\x7f\xff"
     entry = varint(0) + varint(len(key)) + key + varint(block.offset) + varint(block.size)
     index = entry + (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
     assert len(index) <= room
     stored = index + b"\0"
-    stored += CHECKSUMS[footer.checksum](stored).to_bytes(4, "little")
+    stored += CHECKSUM_FUNCTIONS[footer.checksum_type](stored).to_bytes(4, "little")
     whole = data[:at] + stored.ljust(room + TRAILER_SIZE, b"\0") + data[at + room + TRAILER_SIZE :]
-    handles = b"".join(varint(number) for number in (*footer.metaindex, at, len(index)))
+    handles = b"".join(varint(number) for number in (*footer.metaindex_handle, at, len(index)))
     return whole[: -FOOTER_SIZE + 1] + handles.ljust(40, b"\0") + data[-12:]

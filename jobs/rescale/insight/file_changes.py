@@ -270,7 +270,9 @@ def _changes(earlier: Snapshot, before: Operator, later: Snapshot, after: Operat
         added=added_bytes,
         gone=gone_bytes,
         read=_bytes(table for _, table in read_tables),
-        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read_tables)),
+        entries=sum(
+            side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entry_count, read_tables)
+        ),
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )

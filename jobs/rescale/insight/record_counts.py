@@ -66,7 +66,7 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
         largest_tables = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[
             :tables_per_state
         ]
-        entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest_tables))
+        entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entry_count, largest_tables))
         sampled_bytes = sum(table.extent.length for table in largest_tables)
         row_count += entry_count * sum(table.extent.length for table in tables_of_state) // sampled_bytes
     return row_count

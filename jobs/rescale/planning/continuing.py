@@ -24,7 +24,7 @@ from rescale.planning.request.operator_shapes import Shape, refuse_another_shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
-from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.database_layout import LEVEL_COUNT
 from rescale.runstate.pinned_snapshots import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.unshared_tables import (
     FileBetween,
@@ -136,7 +136,7 @@ def rounds_left(base: Base) -> int:
         for database in operator.databases
         if operator.operator_id in row_written_ids and database.source is not None
     ]
-    return min((0 if place is None else place.level for place in places), default=LEVELS)
+    return min((0 if place is None else place.level for place in places), default=LEVEL_COUNT)
 
 
 def _refuse_another_job(plan: Plan, base: Base) -> None:

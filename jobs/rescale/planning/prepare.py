@@ -15,7 +15,7 @@ from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
 from rescale.planning.request.result_kind import is_rewritten_by_record, joins_databases
-from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.database_layout import LEVEL_COUNT
 from rescale.rocksdb.options_file import refuse_few_levels
 from rescale.runstate.preparation import is_prepared
 from rescale.snapshot.databases.live_tables import check_options_of, with_tables
@@ -78,7 +78,7 @@ def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
     plan = make_plan(snapshot, request, key_hashes, source_offsets, surgery, copies_ahead=copies_ahead)
     for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
         if planned_operator.writes_rows:  # the rows go into the last level
-            check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS))
+            check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVEL_COUNT))
         elif planned_operator.compacted:  # a compaction of whole files may move files from level 0 to level 1
             check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=2))
     return PreparedPlan(plan, snapshot, source_offsets)

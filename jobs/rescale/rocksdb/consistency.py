@@ -62,38 +62,41 @@ def _consistent_manifest(
     return manifest
 
 
-def _check_files(listed_files: dict[str, StoredFile], live_files: dict[str, LiveFile], manifest: StoredFile) -> None:
-    tables = {name for name in listed_files if name.endswith(".sst")}
-    if tables != live_files.keys():
-        missing_names, surplus_names = sorted(live_files.keys() - tables), sorted(tables - live_files.keys())
+def _check_files(
+    listed_files_by_name: dict[str, StoredFile], live_files_by_name: dict[str, LiveFile], manifest: StoredFile
+) -> None:
+    table_names = {name for name in listed_files_by_name if name.endswith(".sst")}
+    if table_names != live_files_by_name.keys():
+        missing_names = sorted(live_files_by_name.keys() - table_names)
+        surplus_names = sorted(table_names - live_files_by_name.keys())
         raise SnapshotError(
             "the state handle and the MANIFEST list different SST files",
             path=manifest.uri,
-            expected=f"{len(live_files)} files" + (f", {missing_names[0]} among them" if missing_names else ""),
-            found=f"{len(tables)} files" + (f", {surplus_names[0]} among them" if surplus_names else ""),
+            expected=f"{len(live_files_by_name)} files" + (f", {missing_names[0]} among them" if missing_names else ""),
+            found=f"{len(table_names)} files" + (f", {surplus_names[0]} among them" if surplus_names else ""),
         )
-    for name, file in live_files.items():
-        if listed_files[name].length != file.size:
+    for name, file in live_files_by_name.items():
+        if listed_files_by_name[name].length != file.size:
             raise SnapshotError(
                 f"the size of the SST file {name} differs from the MANIFEST",
-                path=listed_files[name].uri,
+                path=listed_files_by_name[name].uri,
                 expected=f"{file.size} bytes",
-                found=f"{listed_files[name].length} bytes",
+                found=f"{listed_files_by_name[name].length} bytes",
             )
 
 
 def _check_states(manifest: Manifest, states: Collection[str], file: StoredFile) -> None:
-    families = {family.name: family for family in manifest.column_families}
-    if families.pop(DEFAULT_COLUMN_FAMILY).files:
+    families_by_name = {family.name: family for family in manifest.column_families}
+    if families_by_name.pop(DEFAULT_COLUMN_FAMILY).files:
         raise SnapshotError(
             "the database has rows in a column family that belongs to no state",
             path=file.uri,
             found=DEFAULT_COLUMN_FAMILY,
         )
-    if families.keys() != set(states):
+    if families_by_name.keys() != set(states):
         raise SnapshotError(
             "the column families of the database differ from the states in its meta stream",
             path=file.uri,
             expected=", ".join(sorted(states)),
-            found=", ".join(sorted(families)),
+            found=", ".join(sorted(families_by_name)),
         )

@@ -11,10 +11,10 @@ FIRST_TABLE_NUMBER = 10
 SPARE_FILE_NUMBERS = 10
 """File numbers left unused between the highest file number and the next file number in the MANIFEST."""
 
-LEVELS = 7
+LEVEL_COUNT = 7
 """Number of levels with which Flink opens a database (`num_levels`)."""
 
-UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
+UNKNOWN_CHECKSUM_FIELDS = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
 
 
 def newest_creation_time(files: Iterable[LiveFile]) -> int:

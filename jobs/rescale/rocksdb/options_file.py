@@ -28,10 +28,10 @@ _REQUIRED_OPTIONS = {
 }
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
 _ESCAPED = re.compile(r"\\(.)")
-_LINE_ENDS = {"n": "\n", "r": "\r"}
+_LINE_END_BY_ESCAPE = {"n": "\n", "r": "\r"}
 _FAMILY_SECTIONS = ("CFOptions", "TableOptions/BlockBasedTable")
 
-_UNREADABLE = {
+_UNREADABLE_VALUES = {
     "format_version": re.compile("[6-9]"),
     "checksum": re.compile("kNoChecksum"),
     "data_block_index_type": re.compile("kDataBlockBinaryAndHash"),
@@ -106,7 +106,7 @@ def refuse_unreadable_changes(data: bytes, path: str) -> None:
     Arguments and other errors are those of `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
-        if option in _UNREADABLE and _UNREADABLE[option].fullmatch(value):
+        if option in _UNREADABLE_VALUES and _UNREADABLE_VALUES[option].fullmatch(value):
             raise UnsupportedError(
                 "rounds cannot read the SST files that this job's RocksDB writes",
                 path=path,
@@ -120,7 +120,7 @@ def refuse_unreadable_changes(data: bytes, path: str) -> None:
 def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield (column family, option, value) for each setting of a column family."""
     section = family = None
-    for number, line in enumerate(_decoded(data, path).split("\n"), 1):
+    for line_number, line in enumerate(_decoded(data, path).split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
@@ -129,14 +129,14 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
             continue
         option, equals, value = line.partition("=")
         if section is None or not equals:
-            raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
+            raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {line_number}: {line}")
         if section in _FAMILY_SECTIONS:
             yield family or "", option, value
 
 
 def _unescaped(name: str) -> str:
     """Return the name of a column family as it was before RocksDB wrote it to OPTIONS (`EscapeOptionString`)."""
-    return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), name)
+    return _ESCAPED.sub(lambda match: _LINE_END_BY_ESCAPE.get(match[1], match[1]), name)
 
 
 def _decoded(data: bytes, path: str) -> str:

@@ -44,7 +44,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         begin(parts)
 
     monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
-    monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
+    monkeypatch.setattr(directory, "SMALLEST_PARTIAL_BYTES", 0)
     monkeypatch.setattr(PartialFiles, "fetch", noted_fetch)
     monkeypatch.setattr(PartialFiles, "begin", noted_begin)
     return names

@@ -164,7 +164,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
     """Odd seeds fetch the files in parts, as from S3."""
     if seed % 2:
         monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
-        monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
+        monkeypatch.setattr(directory, "SMALLEST_PARTIAL_BYTES", 0)
     rng = random.Random(seed)
     paths, models = [tmp_path / f"checkpoint-{number}" for number in range(ROUNDS + 1)], []
     writes = []

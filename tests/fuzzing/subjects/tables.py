@@ -13,7 +13,7 @@ from fuzzing.subject import Subject
 from fuzzing.subjects.manifest import SNAPSHOTS
 from rescale.rocksdb.sst import table
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, ChecksumType, uncompressed_content
+from rescale.rocksdb.sst.table_blocks import CHECKSUM_FUNCTIONS, TRAILER_SIZE, ChecksumType, uncompressed_content
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, written
@@ -64,7 +64,7 @@ class Sealing:
     def unpacked(self, stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
         if len(stored) < TRAILER_SIZE:
             return uncompressed_content(stored, kind, path, offset)
-        checksum = CHECKSUMS[kind](stored[:-4]).to_bytes(4, "little")
+        checksum = CHECKSUM_FUNCTIONS[kind](stored[:-4]).to_bytes(4, "little")
         end = offset + len(stored)
         self.data[end - 4 : end] = checksum
         return uncompressed_content(stored[:-4] + checksum, kind, path, offset)
@@ -81,9 +81,9 @@ def read_table(data: bytes) -> None:
     assert opened.index_size >= 0
     for _ in opened.range_tombstones():
         pass
-    for number, entry in enumerate(opened.index()):
+    for number, entry in enumerate(opened.index_entries()):
         if number < MOST_BLOCKS:
-            for row in opened.rows(entry.block):
+            for row in opened.rows(entry.handle):
                 assert row.sequence >= 0
 
 

@@ -151,7 +151,7 @@ def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> 
         b"\x0a",
         True,
     )
-    assert assembled.straddling_files == ("000010.sst",)
+    assert assembled.straddling_names == ("000010.sst",)
     assert assembled.straddling_bytes == 1000
 
 
@@ -160,7 +160,7 @@ def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
     assert [reused.source_name for reused in assembled.reused_files] == ["000007.sst"]
     assert [file.name for file in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
-    assert not assembled.straddling_files
+    assert not assembled.straddling_names
 
 
 def test_database_is_clean_if_rows_of_other_subtasks_lie_in_other_files() -> None:
@@ -168,7 +168,7 @@ def test_database_is_clean_if_rows_of_other_subtasks_lie_in_other_files() -> Non
     sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assembled = assemble(sources, KeyGroupRange(0, 15), 128)
-    assert [(reused.source, reused.source_name) for reused in assembled.reused_files] == [
+    assert [(reused.source_number, reused.source_name) for reused in assembled.reused_files] == [
         (0, "000004.sst"),
         (1, "000004.sst"),
     ]
@@ -212,7 +212,7 @@ def test_source_with_more_levels_than_flink_has_is_refused() -> None:
 
 def test_ingested_file_in_level_0_is_refused_if_databases_are_joined() -> None:
     sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
-    sources[0] = replace(sources[0], ingested_files=frozenset(["000004.sst"]))
+    sources[0] = replace(sources[0], ingested_names=frozenset(["000004.sst"]))
     with pytest.raises(UnsupportedError, match="ingested") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")

@@ -31,7 +31,7 @@ def result(assembled: AssembledDatabase) -> ResultDatabase:
         "s3://bucket/target",
         assembled.manifest,
         {
-            file.name: Origin(file.source, file.source_name)
+            file.name: Origin(file.source_number, file.source_name)
             for file in assembled.reused_files
             if file.name.endswith(".sst")
         },

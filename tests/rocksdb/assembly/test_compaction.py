@@ -55,7 +55,7 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
         ) as compaction:
             contents.append({name: read_file(file) for name, file in compaction.files.items()})
             assert is_clean(compaction.database, key_groups, max_parallelism)
-            assert compaction.written_files == {
+            assert compaction.written_names == {
                 name for name, file in compaction.files.items() if str(scratch) in file.uri
             }
             assert key_range(key_groups, max_parallelism).holds(compaction.database.manifest.files.values())
@@ -124,9 +124,9 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
     source = stored(part)
     with compacted_database([source], KeyGroupRange(30, 70), 128, tmp_path, "place") as compaction:
         tables = {name for name in compaction.files if name.endswith(".sst")}
-        assert len(tables - compaction.written_files) > 2
-        assert 1 <= len(compaction.written_files) <= 2
-        for name in tables - compaction.written_files:
+        assert len(tables - compaction.written_names) > 2
+        assert 1 <= len(compaction.written_names) <= 2
+        for name in tables - compaction.written_names:
             assert compaction.files[name] in [replace(file, name=name) for file in source.files.values()]
         kept_files = [
             file
@@ -134,7 +134,7 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
             if file.smallest_key.user_key[0] <= 70 and file.largest_key.user_key[0] >= 30
         ]
         newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in kept_files)
-        for name in compaction.written_files:
+        for name in compaction.written_names:
             file = compaction.database.manifest.files[name]
             assert file.number_in(FileTag.CREATION_TIME) == newest
             assert file.number_in(FileTag.UNIQUE_ID) is None
@@ -170,7 +170,7 @@ def test_exceeded_disk_quota_during_compaction_is_reported(libraries: dict[str, 
 
         def made() -> set[str]:
             with compacted_database([stored(part)], KeyGroupRange(30, 70), 128, share.path, "place") as database:
-                return set(database.written_files)
+                return set(database.written_names)
 
         share.limit(share.used() + 400_000)
         with pytest.raises(StoreError, match="the disk on which RocksDB compacts a database is full") as caught:

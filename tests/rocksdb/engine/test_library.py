@@ -62,7 +62,7 @@ def test_damaged_jar_is_refused(jar: Path, members: dict[str, bytes] | None) -> 
 def test_checksums_of_blocks_use_instructions_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """If google_crc32c is not compiled, RocksDB's own function takes its place, with the same results."""
     (fast,) = library._fast_crc32c().values()
-    plain = library.load_library()[library.CALLED_BY_LOOPS["rescale_crc32c"]]
+    plain = library.load_library()[library.SYMBOL_BY_LOOP_NAME["rescale_crc32c"]]
     for function in (fast, plain):
         function.restype, function.argtypes = ctypes.c_uint32, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
     data = bytes(range(1, 256)) * 20

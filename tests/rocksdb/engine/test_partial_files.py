@@ -77,8 +77,8 @@ def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
 @pytest.fixture(autouse=True)
 def small_files_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are fetched in parts too, and parts close to each other are not joined."""
-    monkeypatch.setattr(directory_module, "SMALLEST_IN_PARTS", 0)
-    monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP", 0)
+    monkeypatch.setattr(directory_module, "SMALLEST_PARTIAL_BYTES", 0)
+    monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP_BYTES", 0)
 
 
 def live_files(directory: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:

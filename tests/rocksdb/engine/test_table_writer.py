@@ -110,7 +110,7 @@ def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
     """Return the key in the index, the rows, and the bytes before compression of each block."""
     table = opened(data)
     blocks = []
-    for separator, handle in table.index():
+    for separator, handle in table.index_entries():
         block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
         content = uncompressed_content(block, ChecksumType.CRC32C, "some.sst", handle.offset)
         blocks.append((separator, list(table.rows(handle)), content))
@@ -125,7 +125,7 @@ def properties_of(data: bytes) -> dict[str, bytes]:
 
 def index_of(data: bytes) -> bytes:
     """Return the uncompressed index of a file."""
-    handle = opened(data)._footer.index
+    handle = opened(data)._footer.index_handle
     block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
     return uncompressed_content(block, ChecksumType.CRC32C, "some.sst", handle.offset)
 
@@ -136,7 +136,7 @@ def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> No
     mine, other = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
     assert [row.key for _, rows, _ in blocks_of(mine) for row in rows] == [key for key, _ in pairs]
     assert blocks_of(mine) == blocks_of(other)
-    assert (table.size, table.rows) == (len(mine), len(pairs))
+    assert (table.size, table.row_count) == (len(mine), len(pairs))
     assert (table.smallest_key, table.largest_key) == (pairs[0][0], pairs[-1][0])
     ours, theirs = properties_of(mine), properties_of(other)
     assert set(ours) - set(theirs) == {"file.creation.time"}
@@ -170,9 +170,9 @@ def test_files_are_cut_at_the_target_size_and_described_correctly() -> None:
     for table in tables:
         data = table.file.getvalue()
         whole = opened(data)
-        rows = [(row.key, row.value) for _, block in whole.index() for row in whole.rows(block)]
-        assert (len(data), len(rows)) == (table.size, table.rows)
-        assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum == ChecksumType.CRC32C
+        rows = [(row.key, row.value) for _, block in whole.index_entries() for row in whole.rows(block)]
+        assert (len(data), len(rows)) == (table.size, table.row_count)
+        assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum_type == ChecksumType.CRC32C
         assert whole.properties.global_sequence == 0
         assert (rows[0][0], rows[-1][0]) == (table.smallest_key, table.largest_key)
         pairs_read += rows

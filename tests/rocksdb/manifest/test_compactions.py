@@ -116,6 +116,6 @@ def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
     for wrong in ({}, {**sizes, name: sizes[name] + 1}):
         assert not pair.rewritten(wrong).transient_tables
         assert not pair.unshared & pair.rewritten(wrong).names
-    monkeypatch.setattr("rescale.rocksdb.manifest.compactions.MOST_TRANSIENT", 0)
+    monkeypatch.setattr("rescale.rocksdb.manifest.compactions.MOST_TRANSIENT_TABLES", 0)
     assert not pair.rewritten(sizes).transient_tables, "a file that exceeds the limit is read"
     assert not pair.unshared & pair.rewritten(sizes).names

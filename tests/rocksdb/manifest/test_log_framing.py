@@ -40,9 +40,9 @@ def test_zeros_are_skipped_to_the_end_of_the_block() -> None:
     assert payloads(first + bytes(100)) == [b"x"]
 
 
-def test_position_of_a_record_is_that_of_its_first_fragment() -> None:
+def test_offset_of_a_record_is_that_of_its_first_fragment() -> None:
     records = [b"a" * 40_000, b"b"]
-    assert [record.position for record in read_log(log(*records), "MANIFEST")] == [0, 40_014]
+    assert [record.offset for record in read_log(log(*records), "MANIFEST")] == [0, 40_014]
 
 
 def test_log_cut_inside_a_record_is_refused() -> None:

@@ -76,8 +76,8 @@ def test_key_groups_of_blocks_are_those_of_their_separators(
     tables = [opened(data, "table") for data in tables_of(tmp_path, form)]
     expected = [
         [
-            (int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big"), entry.block.size)
-            for entry in table.index()
+            (int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big"), entry.handle.size)
+            for entry in table.index_entries()
         ]
         for table in tables
     ]
@@ -90,14 +90,14 @@ def test_key_groups_of_blocks_are_those_of_their_separators(
 def test_blocks_read_together_equal_blocks_read_singly(form: str, tmp_path: Path) -> None:
     for data in tables_of(tmp_path, form):
         table = opened(data, "table")
-        entries = list(table.index())
+        entries = list(table.index_entries())
         offsets, sizes = table.data_blocks()
-        assert list(zip(offsets, sizes, strict=True)) == [entry.block for entry in entries]
+        assert list(zip(offsets, sizes, strict=True)) == [entry.handle for entry in entries]
         if entries:
             blocks = table.read_blocks(offsets, sizes)
             contents = [blocks.data[start:end].tobytes() for start, end in zip(blocks.starts, blocks.ends, strict=True)]
             read = [list(rows(content, "table", 0)) for content in contents]
-            assert read == [list(table.rows(entry.block)) for entry in entries]
+            assert read == [list(table.rows(entry.handle)) for entry in entries]
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-native", "2-rocksdb-native", "2-rocksdb-incremental"])

@@ -24,7 +24,7 @@ from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType, DataBlocks
 from rescale.rocksdb.sst.table_entries import TableRow, entries
-from rescale.rocksdb.sst.table_properties import PREFIX
+from rescale.rocksdb.sst.table_properties import PROPERTY_PREFIX
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
@@ -60,7 +60,7 @@ def opened(data: bytes, path: str = "some.sst") -> SstTable:
 def stored_number(table: SstTable, name: str) -> int:
     """Return a number in the properties block, which RocksDB wrote."""
     values = dict(entries(table._block(table.properties_handle), table.path, 0))
-    return EditReader(values[f"{PREFIX}{name}".encode()], table.path, 0).varint()
+    return EditReader(values[f"{PROPERTY_PREFIX}{name}".encode()], table.path, 0).varint()
 
 
 def all_blocks_of(table: SstTable) -> DataBlocks:
@@ -82,7 +82,7 @@ def rows_of(table: SstTable) -> list[TableRow]:
     """Return all rows, after checking that each is in its block by the index, and that blocks lie end to end."""
     all_rows: list[TableRow] = []
     before, end = b"", 0
-    for separator, block in table.index():
+    for separator, block in table.index_entries():
         rows = list(table.rows(block))
         assert before <= rows[0].key
         assert rows[-1].key <= separator
@@ -101,7 +101,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     assert table.first_and_last_row() == ((rows[0], rows[-1]) if rows else None)
     assert properties.column_family == family
     range_deletions = len(list(table.range_tombstones()))
-    assert len(rows) == properties.entries - range_deletions
+    assert len(rows) == properties.entry_count - range_deletions
     assert [row.key for row in rows] == sorted(row.key for row in rows)
     assert all(live.smallest_user_key <= row.key <= live.largest_user_key for row in rows)
     assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in rows if row.sequence)
@@ -142,7 +142,7 @@ def test_file_of_the_oldest_release_of_flink_is_read() -> None:
     """Its properties say less than those of later releases."""
     table = opened(FLINK_1_7)
     assert rows_of(table) == [TableRow(b"\5a", 1, VALUE, b"1"), TableRow(b"\6b", 2, VALUE, b"2")]
-    assert (table.properties.column_family, table.properties.entries) == ("clicks", 2)
+    assert (table.properties.column_family, table.properties.entry_count) == ("clicks", 2)
     assert [group.tolist() for group in table.key_groups_of_blocks(1)] == [[7], [36]]
     assert b"".join(BlockChecksums(table).checked([FLINK_1_7])) == FLINK_1_7
 
@@ -168,7 +168,7 @@ def test_rows_of_flinks_files_equal_those_that_rocksdb_reads(name: str, tmp_path
 def test_flink_2_writes_xxh3_checksums_and_flink_1_crc32c(name: str) -> None:
     """Flink 1 cannot read XXH3 checksums, so files of Flink 2 cannot go back to Flink 1."""
     tables = [read_file(file) for database in databases(name) for file in database.files if file.name.endswith(".sst")]
-    checksum_types = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum for data in tables}
+    checksum_types = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum_type for data in tables}
     assert checksum_types == {ChecksumType.XXH3 if name.startswith("2") else ChecksumType.CRC32C}
 
 
@@ -254,7 +254,7 @@ def test_entries_of_any_history_give_what_rocksdb_reads(
         if compacts:
             writer.compact(state)
         files = writer.checkpoint(Path(folder, "checkpoint"))
-        with patch.object(entries_module, "_READ_AT_ONCE", read_at_once):
+        with patch.object(entries_module, "_BYTES_AT_ONCE", read_at_once):
             assert by_state(files, STATES) == writer.model
         assert writer.rows(state) == writer.model[state]
 
@@ -300,9 +300,9 @@ def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path
         files = writer.checkpoint(tmp_path / "checkpoint")
     largest = max((file for file in files if file.name.endswith(".sst")), key=lambda file: file.length)
     table = opened(read_file(largest), largest.uri)
-    blocks = [entry.block for entry in table.index()]
+    blocks = [entry.handle for entry in table.index_entries()]
     assert sum(block.size + 5 for block in blocks) == stored_number(table, "data.size")
-    assert table.properties.entries == len(writer.model["values"])
+    assert table.properties.entry_count == len(writer.model["values"])
     assert list(table.range_tombstones()) == []
     with pytest.raises(UnsupportedError, match="a dictionary"):
         table.rows(blocks[0])
@@ -324,11 +324,11 @@ def test_only_footer_index_and_wanted_blocks_are_read(tmp_path: Path) -> None:
 
     table = SstTable(read, len(data), "some.sst")
     assert reads == [4096]
-    blocks = list(table.index())
+    blocks = list(table.index_entries())
     assert len(blocks) > 10
     assert reads == [4096] or reads == [4096, table.index_size]
-    list(table.rows(blocks[1].block))
-    assert reads[-1] == blocks[1].block.size + 5
+    list(table.rows(blocks[1].handle))
+    assert reads[-1] == blocks[1].handle.size + 5
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])

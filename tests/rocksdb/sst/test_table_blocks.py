@@ -12,8 +12,8 @@ import pytest
 
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.sst.table_blocks import (
-    CHECKSUMS,
-    LARGEST_BLOCK,
+    CHECKSUM_FUNCTIONS,
+    LARGEST_BLOCK_BYTES,
     TRAILER_SIZE,
     ChecksumType,
     WrongChecksum,
@@ -61,7 +61,7 @@ def test_first_wrong_checksum_is_refused_with_its_offset(kind: ChecksumType) -> 
         (SNAPPY, b"\xff", SnapshotError, "length of a compressed block"),
         (ZSTD, b"\xff" * 5 + b"\1", SnapshotError, "length of a compressed block"),
         *(
-            (kind, varint(LARGEST_BLOCK + 1) + COMPRESSED[kind], UnsupportedError, "too large")
+            (kind, varint(LARGEST_BLOCK_BYTES + 1) + COMPRESSED[kind], UnsupportedError, "too large")
             for kind in (SNAPPY, ZLIB, BZIP2, LZ4, ZSTD)
         ),
         (ZLIB, varint(len(CONTENT) + 1) + COMPRESSED[ZLIB][2:], SnapshotError, "does not have the length"),
@@ -87,7 +87,7 @@ def test_damaged_compressed_block_is_refused(
 
 def stored_block(content: bytes, compression: int, kind: ChecksumType) -> bytes:
     block = content + bytes((compression,))
-    return block + CHECKSUMS[kind](block).to_bytes(4, "little")
+    return block + CHECKSUM_FUNCTIONS[kind](block).to_bytes(4, "little")
 
 
 def contents_of(stored_blocks: Sequence[bytes], kind: ChecksumType) -> list[bytes]:

@@ -26,6 +26,6 @@ def test_file_of_a_range_tombstone_has_the_expected_bytes() -> None:
 def test_random_range_tombstone_is_read_back(begin: bytes, end: bytes, sequence: int, state: str) -> None:
     table = opened(write_tombstone(begin, end, sequence, column_family=(7, state), creation_time=1))
     assert list(table.range_tombstones()) == [RangeTombstone(begin, end, sequence)]
-    assert list(table.index()) == []
+    assert list(table.index_entries()) == []
     properties = table.properties
-    assert (properties.column_family, properties.entries) == (state, 1)
+    assert (properties.column_family, properties.entry_count) == (state, 1)

@@ -120,7 +120,7 @@ def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> di
     return files | {
         file.name: piece_of(others[file.source_name])
         for file in assembled.reused_files
-        if file.source < len(old_holders) - 1 and file.source_name in others
+        if file.source_number < len(old_holders) - 1 and file.source_name in others
     }
 
 

@@ -126,7 +126,9 @@ class DatabasePlanner:
 
     def _files(self, assembled: AssembledDatabase, old_databases: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in old_database.files} for old_database in old_databases]
-        reused_pieces = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.reused_files}
+        reused_pieces = {
+            file.name: piece_of(extents[file.source_number][file.source_name]) for file in assembled.reused_files
+        }
         return reused_pieces | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rescale.plan.new_streams import CompactedDirectory, NewDatabase
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.rocksdb.assembly.assembled_database import LEVEL_0_SLOWDOWN
+from rescale.rocksdb.assembly.assembled_database import LEVEL_0_SLOWDOWN_FILES
 
 
 def assembly_warnings(
@@ -29,9 +29,9 @@ def assembly_warnings(
         )
     if clauses:
         yield f"{label}: {'; '.join(clauses)}"
-    if most_level_0_files >= LEVEL_0_SLOWDOWN:
+    if most_level_0_files >= LEVEL_0_SLOWDOWN_FILES:
         yield (
-            f"{label}: a directory has {most_level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB "
+            f"{label}: a directory has {most_level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN_FILES} on RocksDB "
             "delays writes until it has compacted them"
         )
 

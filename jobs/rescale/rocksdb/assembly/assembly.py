@@ -35,11 +35,11 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, NewFile, ReusedFile, SourceDatabase
 from rescale.rocksdb.database_layout import (
     FIRST_TABLE_NUMBER,
-    LEVELS,
+    LEVEL_COUNT,
     MANIFEST_NAME,
     OPTIONS_NAME,
     SPARE_FILE_NUMBERS,
-    UNKNOWN_CHECKSUM,
+    UNKNOWN_CHECKSUM_FIELDS,
     newest_creation_time,
 )
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
@@ -77,7 +77,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
     An ingested file stores its own sequence number, and the MANIFEST must have the same number.
     """
     ingested_names = [
-        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested_files
+        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested_names
     ]
     if ingested_names:
         raise UnsupportedError(
@@ -101,9 +101,9 @@ def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_paralleli
 
 @dataclass(frozen=True)
 class _ReusedEntry:
-    """A file of source number `source`: its MANIFEST entries before and after assembly."""
+    """A file of source `source_number`: its MANIFEST entries before and after assembly."""
 
-    source: int
+    source_number: int
     before: LiveFile
     after: LiveFile
 
@@ -117,39 +117,41 @@ class _Assembly:
         if len(sources) == 1:  # rows of the source in other key groups are dead
             key_groups = key_groups.intersection(sources[0].key_groups)
         self._new_range = key_range(key_groups, max_parallelism)
-        self._next_number = FIRST_TABLE_NUMBER
+        self._next_file_number = FIRST_TABLE_NUMBER
         last_sequences = [source.manifest.last_sequence for _, source in self._sources]
-        self._shifts = [0, *accumulate(last_sequences)]
-        self._next_sequence = self._shifts[-1] + 1
+        self._sequence_shifts = [0, *accumulate(last_sequences)]
+        self._next_sequence = self._sequence_shifts[-1] + 1
 
     def result(self) -> AssembledDatabase:
         for _, source in self._sources:
             self._check_source(source)
         families: dict[str, list[_ReusedEntry]] = {DEFAULT_COLUMN_FAMILY: []}
-        for rank, (number, source) in enumerate(self._sources):
+        for source_rank, (source_number, source) in enumerate(self._sources):
             for family in source.manifest.column_families:
                 families.setdefault(family.name, [])
-            self._reuse(rank, number, source, families)
+            self._reuse(source_rank, source_number, source, families)
         creation_time = newest_creation_time(reused.after for family in families.values() for reused in family)
         new_files: list[NewFile] = []
         column_families = []
-        for number, (name, reused_files) in enumerate(families.items()):
-            files = self._with_epochs(reused_files)
+        for family_id, (name, entries) in enumerate(families.items()):
+            files = self._with_epochs(entries)
             tombstone_files = list(self._tombstone_files(files, creation_time))
             for file in tombstone_files:
                 data = write_tombstone(
                     file.smallest_user_key,
                     file.largest_user_key,
                     file.smallest_sequence,
-                    column_family=(number, name),
+                    column_family=(family_id, name),
                     creation_time=creation_time,
                 )
                 new_files.append(NewFile(file.name, data))
                 files.append(replace(file, size=len(data)))
             files.sort(key=lambda file: (file.level, file.number))
             self._check_levels(files, name)
-            column_families.append(ColumnFamily(number, name, tuple(files)))
-        manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + SPARE_FILE_NUMBERS)
+            column_families.append(ColumnFamily(family_id, name, tuple(files)))
+        manifest = Manifest(
+            tuple(column_families), self._next_sequence, self._next_file_number - 1 + SPARE_FILE_NUMBERS
+        )
         return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
     def _check_source(self, source: SourceDatabase) -> None:
@@ -167,20 +169,22 @@ class _Assembly:
         if len(self._sources) > 1:
             refuse_ingested(source)
         deepest_level = max((file.level for file in source.manifest.files.values()), default=0)
-        if deepest_level >= LEVELS:
+        if deepest_level >= LEVEL_COUNT:
             raise UnsupportedError(
                 "a database has more levels than Flink's databases have",
                 path=source.uri,
-                expected=f"levels 0 to {LEVELS - 1}",
+                expected=f"levels 0 to {LEVEL_COUNT - 1}",
                 found=f"a file in level {deepest_level}",
                 advice=ASK_FOR_CANONICAL_RESULT,
             )
 
-    def _reuse(self, rank: int, number: int, source: SourceDatabase, families: dict[str, list[_ReusedEntry]]) -> None:
+    def _reuse(
+        self, source_rank: int, source_number: int, source: SourceDatabase, families: dict[str, list[_ReusedEntry]]
+    ) -> None:
         """Add the wanted files of `source` to `families`, under new file numbers in the order of their age.
 
-        `number` is the index of `source` in the arguments of `assemble`, and `rank` its index in the order of key
-        groups.
+        `source_number` is the index of `source` in the arguments of `assemble`, and `source_rank` its index in the
+        order of key groups.
         """
         source_range = key_range(source.key_groups, self._max_parallelism)
         wanted_files = [
@@ -190,32 +194,34 @@ class _Assembly:
             if Overlap.OUTSIDE not in (self._new_range.overlap(file), source_range.overlap(file))
         ]
         for file, family in sorted(wanted_files, key=lambda pair: pair[0].number):
-            shift = self._shifts[rank] if file.level == 0 else 0
+            sequence_shift = self._sequence_shifts[source_rank] if file.level == 0 else 0
             renumbered_file = replace(
                 file,
-                number=self._new_number(),
-                smallest_sequence=file.smallest_sequence + shift,
-                largest_sequence=file.largest_sequence + shift,
+                number=self._new_file_number(),
+                smallest_sequence=file.smallest_sequence + sequence_shift,
+                largest_sequence=file.largest_sequence + sequence_shift,
                 fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
             )
-            families[family].append(_ReusedEntry(number, file, renumbered_file))
+            families[family].append(_ReusedEntry(source_number, file, renumbered_file))
 
-    def _new_number(self) -> int:
-        self._next_number += 1
-        return self._next_number - 1
+    def _new_file_number(self) -> int:
+        self._next_file_number += 1
+        return self._next_file_number - 1
 
     @staticmethod
     def _with_epochs(entries: list[_ReusedEntry]) -> list[LiveFile]:
         """Return the new MANIFEST entries of a column family; in level 0, epoch numbers rise from source to source."""
         epochs = [reused.after.epoch for reused in entries]
         if None in epochs:
-            return [replace(reused.after, fields=_without_epoch(reused.after)) for reused in entries]
+            return [replace(reused.after, fields=_fields_without_epoch(reused.after)) for reused in entries]
         newest_epochs: Counter[int] = Counter()
         for reused, epoch in zip(entries, epochs, strict=True):
-            newest_epochs[reused.source] = max(newest_epochs[reused.source], epoch or 0)
+            newest_epochs[reused.source_number] = max(newest_epochs[reused.source_number], epoch or 0)
         epoch_shifts = dict(zip(newest_epochs, [0, *accumulate(newest_epochs.values())], strict=False))
         return [
-            replace(reused.after, fields=_with_epoch(reused.after, (epoch or 0) + epoch_shifts[reused.source]))
+            replace(
+                reused.after, fields=_fields_with_epoch(reused.after, (epoch or 0) + epoch_shifts[reused.source_number])
+            )
             if reused.after.level == 0
             else reused.after
             for reused, epoch in zip(entries, epochs, strict=True)
@@ -233,20 +239,20 @@ class _Assembly:
         ranges += [(end, max(keys_above) + b"\0")] if keys_above else []
         epochs = [file.epoch for file in files]
         newest_epoch = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
-        for number, (first, range_end) in enumerate(ranges, 1):
+        for age, (range_begin, range_end) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
             fields: list[tuple[int, bytes]] = [
                 (FileTag.OLDEST_ANCESTOR_TIME, varint(creation_time)),
                 (FileTag.CREATION_TIME, varint(creation_time)),
-                *UNKNOWN_CHECKSUM,
+                *UNKNOWN_CHECKSUM_FIELDS,
             ]
             if newest_epoch is not None:
-                fields.append((FileTag.EPOCH_NUMBER, varint(newest_epoch + number)))
+                fields.append((FileTag.EPOCH_NUMBER, varint(newest_epoch + age)))
             yield LiveFile(
                 level=0,
-                number=self._new_number(),
+                number=self._new_file_number(),
                 size=0,
-                smallest_key=InternalKey(first, sequence, RANGE_DELETION),
+                smallest_key=InternalKey(range_begin, sequence, RANGE_DELETION),
                 largest_key=InternalKey(range_end, LARGEST_SEQUENCE, RANGE_DELETION),
                 smallest_sequence=sequence,
                 largest_sequence=sequence,
@@ -270,10 +276,10 @@ class _Assembly:
     def _assembled(
         self, manifest: Manifest, reused_entries: Sequence[_ReusedEntry], new_files: Sequence[NewFile]
     ) -> AssembledDatabase:
-        files = [ReusedFile(entry.after.name, entry.source, entry.before.name) for entry in reused_entries]
-        for number, source in self._sources:
-            if source.options is not None:
-                files.append(ReusedFile(OPTIONS_NAME, number, source.options))
+        files = [ReusedFile(entry.after.name, entry.source_number, entry.before.name) for entry in reused_entries]
+        for source_number, source in self._sources:
+            if source.options_name is not None:
+                files.append(ReusedFile(OPTIONS_NAME, source_number, source.options_name))
                 break
         small_files = [
             NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
@@ -285,9 +291,9 @@ class _Assembly:
         return AssembledDatabase(manifest, tuple(files), (*small_files, *new_files), tuple(straddling_names))
 
 
-def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:
+def _fields_without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:
     return tuple(field for field in file.fields if field[0] != FileTag.EPOCH_NUMBER)
 
 
-def _with_epoch(file: LiveFile, epoch: int) -> tuple[tuple[int, bytes], ...]:
+def _fields_with_epoch(file: LiveFile, epoch: int) -> tuple[tuple[int, bytes], ...]:
     return tuple((tag, varint(epoch) if tag == FileTag.EPOCH_NUMBER else value) for tag, value in file.fields)

@@ -24,9 +24,9 @@ from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
-    """File `name` of the source database number `source`, from 0 on."""
+    """File `name` of source database `source_number`, from 0 on."""
 
-    source: int
+    source_number: int
     name: str
 
 
@@ -61,14 +61,18 @@ class _Proof:
         self._new_range = key_range(new_key_groups, max_parallelism)
 
     def check(self) -> None:
-        states = {family.name for source in self._sources for family in source.manifest.column_families}
-        state_names = {family.name for family in self._result.manifest.column_families}
-        if state_names != states:
-            raise self._error("a database has other states than its sources", expected=states, found=state_names)
-        names = self._result.manifest.files.keys()
-        known_files = self._result.origins.keys() | self._result.tombstones.keys()
-        if names != known_files or self._result.origins.keys() & self._result.tombstones.keys():
-            raise self._error("the database has an SST file of unknown origin", expected=known_files, found=set(names))
+        source_states = {family.name for source in self._sources for family in source.manifest.column_families}
+        result_states = {family.name for family in self._result.manifest.column_families}
+        if result_states != source_states:
+            raise self._error(
+                "a database has other states than its sources", expected=source_states, found=result_states
+            )
+        file_names = self._result.manifest.files.keys()
+        known_names = self._result.origins.keys() | self._result.tombstones.keys()
+        if file_names != known_names or self._result.origins.keys() & self._result.tombstones.keys():
+            raise self._error(
+                "the database has an SST file of unknown origin", expected=known_names, found=set(file_names)
+            )
         for family in self._result.manifest.column_families:
             self._check_family(family)
 
@@ -80,11 +84,15 @@ class _Proof:
         if len(unchecked_files) + len(tombstone_files) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
         level_0_files = [
-            [file for origin, file in unchecked_files.items() if origin.source == number and not file.level]
-            for number in range(len(self._sources))
+            [
+                file
+                for origin, file in unchecked_files.items()
+                if origin.source_number == source_number and not file.level
+            ]
+            for source_number in range(len(self._sources))
         ]
-        for number, source in enumerate(self._sources):
-            self._check_source(number, source, family.name, unchecked_files)
+        for source_number, source in enumerate(self._sources):
+            self._check_source(source_number, source, family.name, unchecked_files)
         if unchecked_files:
             raise self._error(
                 "an SST file belongs to another state in its source", state=family.name, found=min(unchecked_files).name
@@ -94,17 +102,17 @@ class _Proof:
         self._check_levels(family)
 
     def _check_source(
-        self, number: int, source: SourceDatabase, state: str, unchecked_files: dict[Origin, LiveFile]
+        self, source_number: int, source: SourceDatabase, state: str, unchecked_files: dict[Origin, LiveFile]
     ) -> None:
         """Check that the result has the right files of one source, and remove these files from `unchecked_files`."""
-        source_range = self._source_ranges[number]
+        source_range = self._source_ranges[source_number]
         live_files = [
             file for family in source.manifest.column_families if family.name == state for file in family.files
         ]
         entry_pairs = []
         for file in live_files:
             overlap = source_range.overlap(file)
-            result_file = unchecked_files.pop(Origin(number, file.name), None)
+            result_file = unchecked_files.pop(Origin(source_number, file.name), None)
             if result_file is not None:
                 entry_pairs.append((file, result_file))
                 if len(self._sources) > 1 and overlap != Overlap.INSIDE:
@@ -124,31 +132,31 @@ class _Proof:
 
     def _check_order(self, entry_pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
         """Check that the level-0 files of one source keep their order, and that all sequence numbers shift alike."""
-        shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in entry_pairs}
-        shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in entry_pairs}
+        sequence_shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in entry_pairs}
+        sequence_shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in entry_pairs}
         pairs_by_number = sorted(entry_pairs, key=lambda pair: pair[0].number)
-        numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(pairs_by_number))
+        are_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(pairs_by_number))
         pairs_with_epochs = [pair for pair in entry_pairs if pair[1].epoch]
         epoch_shifts = {(after.epoch or 0) - (before.epoch or 0) for before, after in pairs_with_epochs}
-        if len(shifts) > 1 or len(epoch_shifts) > 1 or not numbers_in_order:
+        if len(sequence_shifts) > 1 or len(epoch_shifts) > 1 or not are_in_order:
             raise self._error("the files of one source are not in the source's order of age", state=state)
 
     def _check_not_interleaved(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
         """Check that level-0 files of two sources do not interleave, by sequence number and by epoch number."""
         sources_by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
         for older, newer in pairwise(sources_by_age):
-            last_of_older = max(file.largest_sequence for file in older)
-            first_of_newer = min(file.smallest_sequence for file in newer)
+            last_older_sequence = max(file.largest_sequence for file in older)
+            first_newer_sequence = min(file.smallest_sequence for file in newer)
             epochs = max(file.epoch or 0 for file in older), min(file.epoch or 0 for file in newer)
-            if first_of_newer < last_of_older or 0 < epochs[1] <= epochs[0]:
+            if first_newer_sequence < last_older_sequence or 0 < epochs[1] <= epochs[0]:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
     def _check_tombstones(self, family: ColumnFamily, tombstone_files: Sequence[LiveFile]) -> None:
         reused_files = [file for file in family.files if file not in tombstone_files]
-        ranges = [self._tombstone_range(file, family.name) for file in tombstone_files]
-        self._check_newest(tombstone_files, reused_files, family.name)
-        self._check_live_rows_not_hidden(ranges, family.name)
-        self._check_dead_rows_hidden(reused_files, ranges, family.name)
+        hidden_ranges = [self._tombstone_range(file, family.name) for file in tombstone_files]
+        self._check_tombstones_newest(tombstone_files, reused_files, family.name)
+        self._check_live_rows_not_hidden(hidden_ranges, family.name)
+        self._check_dead_rows_hidden(reused_files, hidden_ranges, family.name)
 
     def _tombstone_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
@@ -164,7 +172,9 @@ class _Proof:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest_user_key, file.largest_user_key)
 
-    def _check_newest(self, tombstone_files: Sequence[LiveFile], reused_files: Sequence[LiveFile], state: str) -> None:
+    def _check_tombstones_newest(
+        self, tombstone_files: Sequence[LiveFile], reused_files: Sequence[LiveFile], state: str
+    ) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
         newest_sequence = max((file.largest_sequence for file in reused_files), default=0)
         newest_epoch = max((file.epoch or 0 for file in reused_files), default=0)
@@ -177,24 +187,28 @@ class _Proof:
         if len({file.epoch is None for file in (*reused_files, *tombstone_files)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
-    def _check_live_rows_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
-        for hidden in ranges:
-            if hidden.begin < self._new_range.end and self._new_range.begin < hidden.end:
+    def _check_live_rows_not_hidden(self, hidden_ranges: Sequence[KeyRange], state: str) -> None:
+        for hidden_range in hidden_ranges:
+            if hidden_range.begin < self._new_range.end and self._new_range.begin < hidden_range.end:
                 raise self._error(
                     "a range tombstone covers key groups of the subtask",
                     state=state,
                     expected=f"nothing from {self._new_range.begin.hex()} to {self._new_range.end.hex()}",
-                    found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
+                    found=f"{hidden_range.begin.hex()} to {hidden_range.end.hex()}",
                 )
 
-    def _check_dead_rows_hidden(self, reused_files: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_dead_rows_hidden(
+        self, reused_files: Sequence[LiveFile], hidden_ranges: Sequence[KeyRange], state: str
+    ) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in reused_files:
             is_hidden_below = not self._new_range.reaches_below(file) or any(
-                hidden.begin <= file.smallest_user_key and hidden.end >= self._new_range.begin for hidden in ranges
+                hidden_range.begin <= file.smallest_user_key and hidden_range.end >= self._new_range.begin
+                for hidden_range in hidden_ranges
             )
             is_hidden_above = not self._new_range.reaches_above(file) or any(
-                hidden.begin <= self._new_range.end and hidden.end > file.largest_user_key for hidden in ranges
+                hidden_range.begin <= self._new_range.end and hidden_range.end > file.largest_user_key
+                for hidden_range in hidden_ranges
             )
             if not (is_hidden_below and is_hidden_above):
                 raise self._error(

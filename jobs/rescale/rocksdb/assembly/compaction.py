@@ -23,7 +23,7 @@ from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
-from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation_time
+from rescale.rocksdb.database_layout import LEVEL_COUNT, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation_time
 from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.guarded_database import ended_child_error
@@ -44,7 +44,7 @@ from rescale.storage.scratch import MORE_ROOM_ADVICE
 from rescale.text.errors import NO_ROOM_ERRORS, IntegrityError, StoreError
 
 _OPEN_OPTIONS = (
-    f"merge_operator={MERGE_OPERATOR};{TABLE_OPTIONS};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
+    f"merge_operator={MERGE_OPERATOR};{TABLE_OPTIONS};db_host_id={HOST};num_levels={LEVEL_COUNT};max_open_files=256;"
     "disable_auto_compactions=1;level_compaction_dynamic_level_bytes=0;target_file_size_base=67108864;"
     "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
     "stats_dump_period_sec=0;stats_persist_period_sec=0;info_log_level=FATAL_LEVEL"
@@ -54,7 +54,7 @@ _OPEN_OPTIONS = (
 _FORCE_OPTIMIZED = 3
 """`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
 
-_IDENTITY = "IDENTITY"
+_IDENTITY_NAME = "IDENTITY"
 _DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM_ERRORS))
 
 
@@ -62,12 +62,12 @@ _DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM_ERRORS))
 class StoredDatabase:
     """A database, and where each of its files is stored, by file name.
 
-    `written_files` are the names of its files that compactions wrote to a scratch directory.
+    `written_names` are the names of its files that compactions wrote to a scratch directory.
     """
 
     database: SourceDatabase
     files: Mapping[str, StoredFile]
-    written_files: frozenset[str] = field(default=frozenset())
+    written_names: frozenset[str] = field(default=frozenset())
 
 
 @contextmanager
@@ -87,20 +87,20 @@ def compacted_database(
                 source
                 if is_clean(source.database, key_groups, max_parallelism)
                 else stack.enter_context(
-                    compacted_database([source], key_groups, max_parallelism, scratch, f"{name}/{number}")
+                    compacted_database([source], key_groups, max_parallelism, scratch, f"{name}/{source_number}")
                 )
-                for number, source in enumerate(sources)
+                for source_number, source in enumerate(sources)
             ]
         else:
             key_groups = key_groups.intersection(sources[0].database.key_groups)
         assembled_database = assemble([source.database for source in sources], key_groups, max_parallelism)
         stored_database = _stored_database(assembled_database, sources, key_groups, name)
-        if assembled_database.straddling_files:
+        if assembled_database.straddling_names:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             files_without_options = [
                 file for file in stored_database.files.values() if not file.name.startswith("OPTIONS-")
             ]
-            files_without_options.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
+            files_without_options.append(StoredFile(_IDENTITY_NAME, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(files_without_options, scratch))
             new_range = key_range(key_groups, max_parallelism)
             _compact_in_child(directory, assembled_database.manifest, new_range)
@@ -113,23 +113,23 @@ def _stored_database(
 ) -> StoredDatabase:
     files, written_names = {}, set()
     for reused in assembled.reused_files:
-        source = sources[reused.source]
+        source = sources[reused.source_number]
         files[reused.name] = replace(source.files[reused.source_name], name=reused.name)
-        if reused.source_name in source.written_files:
+        if reused.source_name in source.written_names:
             written_names.add(reused.name)
     for new_file in assembled.new_files:
         files[new_file.name] = StoredFile(new_file.name, name, len(new_file.data), data=new_file.data)
-    options = next((file for file in files if file.startswith("OPTIONS-")), None)
-    database = SourceDatabase(name, assembled.manifest, key_groups, options)
+    options_name = next((file for file in files if file.startswith("OPTIONS-")), None)
+    database = SourceDatabase(name, assembled.manifest, key_groups, options_name)
     return StoredDatabase(database, files, frozenset(written_names))
 
 
 def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> None:
     """Compact the directory in a child process, because a damaged file may crash RocksDB."""
     check_tables(directory)
-    size = sum(file.length for file in directory.files)
+    database_bytes = sum(file.length for file in directory.files)
     try:
-        with conversation(_compaction, directory, manifest, new_range, size=size):
+        with conversation(_compaction, directory, manifest, new_range, size=database_bytes):
             pass
     except ChildEnded as error:
         states = [family.name for family in manifest.column_families if family.id]
@@ -182,7 +182,7 @@ def _database_after_compaction(
 
     Files that RocksDB did not rewrite stay where they are.
     """
-    manifest, old = _manifest_in(directory), before.database.manifest
+    manifest, old_manifest = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):
         raise IntegrityError(
             "RocksDB's compaction left rows outside of the key groups of a database",
@@ -190,11 +190,17 @@ def _database_after_compaction(
             found=", ".join(sorted(manifest.files)),
             advice=ASK_FOR_CANONICAL_RESULT,
         )
-    new_numbers = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
-    final_numbers = dict(
-        zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True)
+    new_numbers = sorted(
+        file.number for file in manifest.files.values() if file.number >= old_manifest.next_file_number
     )
-    creation_time = newest_creation_time(old.files.values())
+    final_numbers = dict(
+        zip(
+            new_numbers,
+            range(old_manifest.next_file_number, old_manifest.next_file_number + len(new_numbers)),
+            strict=True,
+        )
+    )
+    creation_time = newest_creation_time(old_manifest.files.values())
     families = tuple(
         replace(
             family,
@@ -207,7 +213,9 @@ def _database_after_compaction(
         )
         for family in manifest.column_families
     )
-    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(new_numbers) - 1 + SPARE_FILE_NUMBERS)
+    manifest = Manifest(
+        families, old_manifest.last_sequence, old_manifest.next_file_number + len(new_numbers) - 1 + SPARE_FILE_NUMBERS
+    )
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
     small_files = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
     files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small_files.items()}
@@ -215,7 +223,7 @@ def _database_after_compaction(
         path, file = directory.path / f"{number:06d}.sst", f"{final_numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", creation_time)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
-    written_names = {file for file in before.written_files if file in files} | {
+    written_names = {file for file in before.written_names if file in files} | {
         f"{number:06d}.sst" for number in final_numbers.values()
     }
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written_names))

@@ -19,24 +19,24 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from rescale.rocksdb.database_layout import FIRST_TABLE_NUMBER, LEVELS, SPARE_FILE_NUMBERS, UNKNOWN_CHECKSUM
+from rescale.rocksdb.database_layout import FIRST_TABLE_NUMBER, LEVEL_COUNT, SPARE_FILE_NUMBERS, UNKNOWN_CHECKSUM_FIELDS
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import VALUE, FileTag, LiveFile
 from rescale.text.errors import IntegrityError
 
-_NO_BASE = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUMBER)
+_EMPTY_MANIFEST = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUMBER)
 
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes with keys from `smallest_key` to `largest_key`; `kinds` are their `ValueType`s."""
+    """An SST file of `size` bytes. `bound_kinds` are the `ValueType`s of the rows with its smallest and largest key."""
 
     size: int
     smallest_key: bytes
     largest_key: bytes
-    kinds: tuple[int, int] = (VALUE, VALUE)
+    bound_kinds: tuple[int, int] = (VALUE, VALUE)
 
 
 class ChangesPlace(NamedTuple):
@@ -48,12 +48,14 @@ class ChangesPlace(NamedTuple):
 
 def new_manifest(tables: Mapping[str, Sequence[NewTable]], creation_time: int) -> Manifest:
     """Return the MANIFEST of a new database without a base; arguments and errors are those of `continued_manifest`."""
-    return replace(continued_manifest(_NO_BASE, tables, ChangesPlace(LEVELS - 1, 0), creation_time), last_sequence=1)
+    return replace(
+        continued_manifest(_EMPTY_MANIFEST, tables, ChangesPlace(LEVEL_COUNT - 1, 0), creation_time), last_sequence=1
+    )
 
 
 def place_of_changes(base: Manifest) -> ChangesPlace | None:
     """Return the place of the next changes; None if no level between level 0 and the files of `base` is free."""
-    level = min((file.level for file in base.files.values()), default=LEVELS) - 1
+    level = min((file.level for file in base.files.values()), default=LEVEL_COUNT) - 1
     return ChangesPlace(level, base.last_sequence + 1) if level > 0 else None
 
 
@@ -66,14 +68,18 @@ def continued_manifest(
     files of states that are not in `tables` are left out. New files are numbered in order, state by state.
     `creation_time` is in seconds since 1970. Raises `IntegrityError` if new files of a state overlap.
     """
-    files_before = {family.name: family.files for family in base.column_families}
-    families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
+    files_by_state = {family.name: family.files for family in base.column_families}
+    families, file_number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
     for state, state_tables in tables.items():
         _check_disjoint(state_tables, state)
-        new_files = tuple(_live_file(number + i, table, place, creation_time) for i, table in enumerate(state_tables))
-        number += len(new_files)
-        families.append(ColumnFamily(len(families), state, (*new_files, *files_before.get(state, ()))))
-    return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
+        new_files = tuple(
+            _live_file(file_number + i, table, place, creation_time) for i, table in enumerate(state_tables)
+        )
+        file_number += len(new_files)
+        families.append(ColumnFamily(len(families), state, (*new_files, *files_by_state.get(state, ()))))
+    return Manifest(
+        tuple(families), last_sequence=place.sequence, next_file_number=file_number - 1 + SPARE_FILE_NUMBERS
+    )
 
 
 def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
@@ -87,11 +93,11 @@ def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
             )
 
 
-def _live_file(number: int, table: NewTable, place: ChangesPlace, creation_time: int) -> LiveFile:
-    first_kind, last_kind = table.kinds
+def _live_file(file_number: int, table: NewTable, place: ChangesPlace, creation_time: int) -> LiveFile:
+    first_kind, last_kind = table.bound_kinds
     return LiveFile(
         level=place.level,
-        number=number,
+        number=file_number,
         size=table.size,
         smallest_key=InternalKey(table.smallest_key, place.sequence, first_kind),
         largest_key=InternalKey(table.largest_key, place.sequence, last_kind),
@@ -100,6 +106,6 @@ def _live_file(number: int, table: NewTable, place: ChangesPlace, creation_time:
         fields=(
             (FileTag.OLDEST_ANCESTOR_TIME, varint(creation_time)),
             (FileTag.CREATION_TIME, varint(creation_time)),
-            *UNKNOWN_CHECKSUM,
+            *UNKNOWN_CHECKSUM_FIELDS,
         ),
     )

@@ -32,7 +32,7 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
         for live_file in family.files:
             first_and_last = _first_and_last_row(directory, file_by_name[live_file.name])
             if first_and_last is not None:
-                _check(live_file, *first_and_last, uri, family.name)
+                _check_rows_in_range(live_file, *first_and_last, uri, family.name)
 
 
 def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
@@ -43,14 +43,14 @@ def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple
         return None
 
 
-def _check(live_file: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
-    begin = InternalKey(first.key, first.sequence, first.kind)
+def _check_rows_in_range(live_file: LiveFile, first_row: TableRow, last_row: TableRow, uri: str, state: str) -> None:
+    first_key = InternalKey(first_row.key, first_row.sequence, first_row.kind)
     # Rows of an ingested file have sequence number 0; the number in the MANIFEST applies (`GetGlobalSequenceNumber`).
-    end = InternalKey(last.key, last.sequence or live_file.largest_sequence, last.kind)
-    if live_file.smallest_key.order > begin.order:
-        raise _error("begins after its first row", live_file, begin, live_file.smallest_key, uri, state)
-    if live_file.largest_key.order < end.order:
-        raise _error("ends before its last row", live_file, end, live_file.largest_key, uri, state)
+    last_key = InternalKey(last_row.key, last_row.sequence or live_file.largest_sequence, last_row.kind)
+    if live_file.smallest_key.order > first_key.order:
+        raise _error("begins after its first row", live_file, first_key, live_file.smallest_key, uri, state)
+    if live_file.largest_key.order < last_key.order:
+        raise _error("ends before its last row", live_file, last_key, live_file.largest_key, uri, state)
 
 
 def _error(what: str, live_file: LiveFile, row: InternalKey, bound: InternalKey, uri: str, state: str) -> SnapshotError:

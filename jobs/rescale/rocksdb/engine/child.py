@@ -7,7 +7,7 @@ next answer.
 
 A lock that another thread of the parent holds at the fork stays locked in the child forever. So a child must not import
 anything: all that children need is imported before the first fork. And a child must not use the parent's stacks again,
-see `_give_threads_new_stacks`.
+see `_give_threads_larger_stacks`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 import numpy.ma  # noqa: F401 - numba imports it with the first call of a loop, which may be in a child
 
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
-from rescale.rocksdb.engine.library import LOADING, library
+from rescale.rocksdb.engine.library import LOADING_LOCK, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.text.errors import RescaleError, as_rescale_error
 
@@ -126,7 +126,7 @@ class Child:
     """Child process that is forked from this one, so that all libraries are loaded in it."""
 
     def __init__(self) -> None:
-        with LOADING:
+        with LOADING_LOCK:
             library()
             self._arrays = SharedArrays()
             self._connection, child_end = Pipe()
@@ -144,11 +144,11 @@ class Child:
             self._connection.send_bytes(self._arrays.packed(request))
             if not self._connection.poll(seconds):
                 os.kill(self.pid, signal.SIGKILL)
-                self._wait()
+                self._wait_for_end()
                 raise ChildEnded(f"no answer in {seconds} s", was_killed=True)
             answer: tuple[Any, RescaleError | None] = self._arrays.unpacked(self._connection.recv_bytes())
         except (EOFError, OSError):
-            raise self._wait() from None
+            raise self._wait_for_end() from None
         self._owes_an_answer = False
         return answer
 
@@ -164,16 +164,16 @@ class Child:
         """Kill the child at once."""
         if not self._has_ended:
             os.kill(self.pid, signal.SIGKILL)
-            self._wait()
+            self._wait_for_end()
         self._connection.close()
         self._arrays.close()
 
-    def _wait(self) -> ChildEnded:
+    def _wait_for_end(self) -> ChildEnded:
         _, status = os.waitpid(self.pid, 0)
         self._has_ended = True
-        code = os.waitstatus_to_exitcode(status)
-        exit_text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(exit_text, was_killed=-code in _EXTERNAL_SIGNALS)
+        exit_code = os.waitstatus_to_exitcode(status)
+        exit_text = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+        return ChildEnded(exit_text, was_killed=-exit_code in _EXTERNAL_SIGNALS)
 
 
 def _compiler_lock() -> AbstractContextManager[Any]:
@@ -190,7 +190,7 @@ def _compiler_lock() -> AbstractContextManager[Any]:
 
 def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     """Run the child: hold conversations until the parent closes the connection, then exit."""
-    code = 1
+    exit_code = 1
     try:
         gc.disable()  # a garbage collection could close the parent's connections
         for signal_number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
@@ -199,14 +199,14 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
         _limit_memory()
-        _give_threads_new_stacks()
+        _give_threads_larger_stacks()
         threading.Thread(target=_exit_with_parent, args=(connection.fileno(),), daemon=True).start()
         with suppress(EOFError, OSError):
             while True:
                 _converse(connection, arrays)
-        code = 0
+        exit_code = 0
     finally:
-        os._exit(code)
+        os._exit(exit_code)
 
 
 def _converse(connection: Connection, arrays: SharedArrays) -> None:
@@ -245,7 +245,7 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used_bytes + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _give_threads_new_stacks() -> None:
+def _give_threads_larger_stacks() -> None:
     """Give the threads of this child larger stacks than those of the parent's threads.
 
     glibc gives the stacks of threads that ended, or that a fork left behind, to new threads. Such a stack still has the

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.rocksdb.engine.partial_files import SMALLEST_IN_PARTS, PartialFiles
+from rescale.rocksdb.engine.partial_files import SMALLEST_PARTIAL_BYTES, PartialFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
@@ -65,31 +65,31 @@ def partly_fetched_database(
     """
     files_to_provide = needed_files(files)
     linked_names = {file.name for file in files_to_provide if _is_whole_local_file(file)}
-    fetched_in_parts = {
+    names_in_parts = {
         file.name
         for file in files_to_provide
         if file.name in partial_names
         and file.name not in linked_names
         and file.data is None
-        and file.length >= SMALLEST_IN_PARTS
+        and file.length >= SMALLEST_PARTIAL_BYTES
     }
-    fetched_whole = [file for file in files_to_provide if file.name not in fetched_in_parts]
+    whole_files = [file for file in files_to_provide if file.name not in names_in_parts]
     with ExitStack() as stack:
         with scratch_errors(str(scratch)):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
-            _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked_names))
+            _check_space(scratch, sum(file.length for file in whole_files if file.name not in linked_names))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 futures = [
                     pool.submit(_link if file.name in linked_names else _fetch, file, path / file.name)
-                    for file in fetched_whole
+                    for file in whole_files
                 ]
                 try:
                     for future in futures:
                         future.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        parts = PartialFiles(path, [file for file in files_to_provide if file.name in fetched_in_parts])
-        yield DatabaseDirectory(path, tuple(files_to_provide)), parts
+        partial_files = PartialFiles(path, [file for file in files_to_provide if file.name in names_in_parts])
+        yield DatabaseDirectory(path, tuple(files_to_provide)), partial_files
         for file in files_to_provide:
             if file.name in linked_names:
                 _check_version(file)

@@ -55,17 +55,19 @@ class KeyGroupRows(NamedTuple):
         """Yield key groups in order. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
-        prefix = prefix_size(self.max_parallelism)
+        prefix_bytes = prefix_size(self.max_parallelism)
         keys = key_range(self.key_groups, self.max_parallelism)
         states = sorted(self.state_ids, key=lambda state: self.state_ids[state])
         with ExitStack() as stack:
-            rows = [stack.enter_context(database.rows(state, keys.begin, keys.end)) for state in states]
-            iterators = _StateIterators(
-                database, arrays, prefix, states, [self.state_ids[state] for state in states], rows
+            row_iterators = [stack.enter_context(database.rows(state, keys.begin, keys.end)) for state in states]
+            state_iterators = _StateIterators(
+                database, arrays, prefix_bytes, states, [self.state_ids[state] for state in states], row_iterators
             )
-            next_key_groups = [key_group_of_row(iterator.address, prefix, iterators.scratch) for iterator in rows]
-            yield from iterators.read(next_key_groups)
-            for iterator in rows:
+            next_key_groups = [
+                key_group_of_row(iterator.address, prefix_bytes, state_iterators.scratch) for iterator in row_iterators
+            ]
+            yield from state_iterators.read(next_key_groups)
+            for iterator in row_iterators:
                 iterator.check()
 
 
@@ -76,13 +78,13 @@ class _StateIterators:
         self,
         database: OpenDatabase,
         arrays: SharedArrays,
-        prefix: int,
+        prefix_bytes: int,
         states: list[str],
-        ids: list[int],
-        rows: list[RowIterator],
+        state_ids: list[int],
+        row_iterators: list[RowIterator],
     ) -> None:
-        self._database, self._arrays, self._prefix = database, arrays, prefix
-        self._states, self._ids, self._rows = states, ids, rows
+        self._database, self._arrays, self._prefix_bytes = database, arrays, prefix_bytes
+        self._states, self._state_ids, self._row_iterators = states, state_ids, row_iterators
         self._data = arrays.data("data", _BUFFER_SIZE)
         self._columns = [arrays.longs(f"column {i}", _RECORDS_AT_ONCE) for i in range(5)]
         self.scratch = np.zeros(2, np.int64)
@@ -92,52 +94,52 @@ class _StateIterators:
         """Yield all key groups; `next_key_groups` has the key group of the next row of each state."""
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
-        ids, states, rows = self._ids, self._states, self._rows
-        key_starts, key_ends, ends, record_states, record_groups = self._columns
+        state_ids, states, row_iterators = self._state_ids, self._states, self._row_iterators
+        key_starts, key_ends, row_ends, record_states, record_key_groups = self._columns
         pieces: list[tuple[int, int, int]] = []
-        at = count = 0
-        while any(group != NO_ROW for group in next_key_groups):
-            key_group = min(group for group in next_key_groups if group != NO_ROW)
+        at = record_count = 0
+        while any(next_key_group != NO_ROW for next_key_group in next_key_groups):
+            key_group = min(next_key_group for next_key_group in next_key_groups if next_key_group != NO_ROW)
             if key_group == SHORT_KEY:
                 state = states[next_key_groups.index(SHORT_KEY)]
                 raise SnapshotError(
                     "the key of a row is too short for a key group", path=self._database.uri, state=state
                 )
-            states_with_rows = [number for number, group in enumerate(next_key_groups) if group == key_group]
-            for number, next_number in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
-                first_id = ids[number] if number == states_with_rows[0] else -1
-                mark = END_OF_GROUP if next_number is None else ids[next_number]
-                while next_key_groups[number] == key_group:
-                    row_count, size, needed_bytes, next_key_groups[number] = frame_rows(
-                        rows[number].address,
-                        self._prefix,
+            indices_with_rows = [
+                state_index for state_index, next_key_group in enumerate(next_key_groups) if next_key_group == key_group
+            ]
+            for state_index, next_state_index in zip(indices_with_rows, [*indices_with_rows[1:], None], strict=True):
+                first_id = state_ids[state_index] if state_index == indices_with_rows[0] else -1
+                end_mark = END_OF_GROUP if next_state_index is None else state_ids[next_state_index]
+                while next_key_groups[state_index] == key_group:
+                    row_count, size, needed_bytes, next_key_groups[state_index] = frame_rows(
+                        row_iterators[state_index].address,
+                        self._prefix_bytes,
                         first_id,
-                        mark,
+                        end_mark,
                         self._data[at:],
                         self.scratch,
-                        key_starts[count:],
-                        key_ends[count:],
-                        ends[count:],
+                        key_starts[record_count:],
+                        key_ends[record_count:],
+                        row_ends[record_count:],
                         at,
                     )
                     if row_count:
                         pieces.append((key_group, at, at + size))
-                        record_states[count : count + row_count], record_groups[count : count + row_count] = (
-                            ids[number],
-                            key_group,
-                        )
-                        at, count, first_id = at + size, count + row_count, -1
-                    if needed_bytes and count:
-                        yield self._framed_rows(pieces, at, count)
-                        pieces, at, count = [], 0, 0
+                        new_records = slice(record_count, record_count + row_count)
+                        record_states[new_records], record_key_groups[new_records] = state_ids[state_index], key_group
+                        at, record_count, first_id = at + size, record_count + row_count, -1
+                    if needed_bytes and record_count:
+                        yield self._framed_rows(pieces, at, record_count)
+                        pieces, at, record_count = [], 0, 0
                     elif needed_bytes:
-                        self._data = buffer_for_row(needed_bytes, self._arrays, self._database, states[number])
-        if count:
-            yield self._framed_rows(pieces, at, count)
+                        self._data = buffer_for_row(needed_bytes, self._arrays, self._database, states[state_index])
+        if record_count:
+            yield self._framed_rows(pieces, at, record_count)
 
-    def _framed_rows(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> FramedRows:
+    def _framed_rows(self, pieces: list[tuple[int, int, int]], size: int, record_count: int) -> FramedRows:
         data = self._data[:size]
         return FramedRows(
             tuple((key_group, data[begin:end].data) for key_group, begin, end in pieces),
-            Records(data, *(column[:count] for column in self._columns)),
+            Records(data, *(column[:record_count] for column in self._columns)),
         )

@@ -74,11 +74,11 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
     from rescale.rocksdb.engine import row_loop  # imported late: it needs numba, which only tasks have
 
     library()
-    row_loop.load()
+    row_loop.compile_loops()
     states = tuple(states)
-    size = sum(file.length for file in directory.files)
+    database_bytes = sum(file.length for file in directory.files)
     try:
-        with conversation(_reader, directory, states, size=size) as reader_conversation:
+        with conversation(_reader, directory, states, size=database_bytes) as reader_conversation:
             yield GuardedDatabase(reader_conversation, directory, states)
     except ChildEnded as error:
         raise ended_child_error(error, directory, states) from None
@@ -105,8 +105,8 @@ def ended_child_error(
 
     `states` are all states of the database. The candidates are the files of `states_read`; all files if it is empty.
     """
-    uris = {file.name: file.uri for file in directory.files}
-    path = uris[CURRENT]
+    uri_by_name = {file.name: file.uri for file in directory.files}
+    path = uri_by_name[CURRENT]
     if ended.was_killed:
         return StoreError(
             "the process in which RocksDB reads a database was killed",
@@ -118,14 +118,16 @@ def ended_child_error(
         check_all_blocks(directory)
     except RescaleError as error:
         return error
-    names = [name for name in uris if name.endswith(".sst")]
+    table_names = [name for name in uri_by_name if name.endswith(".sst")]
     with suppress(RescaleError):
         families = checked_manifest(directory.files, directory.content, states).column_families
-        names = [file.name for family in families if family.name in states_read for file in family.files] or names
+        table_names = [
+            file.name for family in families if family.name in states_read for file in family.files
+        ] or table_names
     return SnapshotError(
         "RocksDB crashed while reading a file of the database",
-        path=uris[names[0]] if len(names) == 1 else path,
+        path=uri_by_name[table_names[0]] if len(table_names) == 1 else path,
         state=next(iter(states_read)) if len(states_read) == 1 else None,
-        found=f"its process ended with {ended} while reading {' or '.join(names)}",
+        found=f"its process ended with {ended} while reading {' or '.join(table_names)}",
         advice=TAKE_ANOTHER_SNAPSHOT,
     )

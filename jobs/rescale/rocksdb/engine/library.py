@@ -25,7 +25,7 @@ from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
 from rescale.text.errors import StoreError, UnsupportedError
 
-_SUFFIXES = {
+_SUFFIX_BY_PLATFORM = {
     ("Linux", "x86_64"): "linux64.so",
     ("Linux", "aarch64"): "linux-aarch64.so",
     ("Darwin", "arm64"): "osx-arm64.jnilib",
@@ -76,7 +76,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 """Result type and argument types of the functions of `rocksdb/c.h` that Python calls, by name without `rocksdb_`."""
 
-CALLED_BY_LOOPS = {
+SYMBOL_BY_LOOP_NAME = {
     **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next")},
     **{name: name for name in ("rocksdb_iter_key", "rocksdb_iter_value")},
     **{name: name for name in ("rocksdb_get_pinned_cf", "rocksdb_pinnableslice_value")},
@@ -135,7 +135,7 @@ class RocksdbError(Exception):
     """An error of RocksDB, with the text of `Status::ToString`. This error never leaves the package."""
 
 
-LOADING = threading.RLock()
+LOADING_LOCK = threading.RLock()
 """Lock held while the library is loaded, and while a child is forked.
 
 A child that is forked while another thread loads the library would inherit the locks of the dynamic loader and of LLVM
@@ -145,7 +145,7 @@ in a locked state, and wait forever.
 
 def library() -> Library:
     """Return the library, which a process loads once. Raises the errors of `load_library`."""
-    with LOADING:
+    with LOADING_LOCK:
         return _library()
 
 
@@ -156,7 +156,7 @@ def _library() -> Library:
     loaded_library = load_library()
     try:
         functions = {
-            name: loaded_library[exported_name] for name, exported_name in CALLED_BY_LOOPS.items()
+            name: loaded_library[exported_name] for name, exported_name in SYMBOL_BY_LOOP_NAME.items()
         } | _fast_crc32c()
         for name, function in functions.items():
             binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
@@ -169,7 +169,7 @@ def _library() -> Library:
 
 def load_library() -> ctypes.CDLL:
     """Load Spark's RocksDB. Raises `UnsupportedError` if it is missing or cannot be loaded."""
-    suffix = _SUFFIXES.get((platform.system(), platform.machine()))
+    suffix = _SUFFIX_BY_PLATFORM.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:
         raise UnsupportedError(

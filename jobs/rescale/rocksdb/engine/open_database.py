@@ -27,7 +27,7 @@ from rescale.rocksdb.stored_files import CURRENT
 from rescale.text.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 
 _OPEN_OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
-_USUAL_LEVELS = 7
+_USUAL_LEVEL_COUNT = 7
 _READAHEAD_BYTES = 1024 * 1024
 _NO_COUNTERS = 1
 """`PerfLevel::kDisable`: nobody reads RocksDB's counters of this thread, and they take a tenth of a scan's time."""
@@ -132,10 +132,10 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     key ranges of SST files, and `UnsupportedError` if Flink did not write it.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
-    levels = 1 + max((file.level for file in manifest.files.values()), default=0)
+    level_count = 1 + max((file.level for file in manifest.files.values()), default=0)
     check_tables(directory)
     check_bounds(directory, manifest)
-    options = f"{_OPEN_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
+    options = f"{_OPEN_OPTIONS};num_levels={max(level_count, _USUAL_LEVEL_COUNT)}"
     library().call("set_perf_level", _NO_COUNTERS)
     with ExitStack() as stack:
         try:
@@ -157,7 +157,7 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
             continue
         try:
             with (directory.path / file.name).open("rb") as open_file:
-                for _ in SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).index():
+                for _ in SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).index_entries():
                     pass
         except (RescaleError, OSError):
             damaged_names.append(file.name)
@@ -169,12 +169,12 @@ def rocksdb_message_error(message: str, directory: DatabaseDirectory, files_read
 
     If the message names no file, the error lists `files_read`.
     """
-    sources = {file.name: file.uri for file in directory.files}
-    named_files = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    uri_by_name = {file.name: file.uri for file in directory.files}
+    named_files = [name for name in _FILE_IN_MESSAGE.findall(message) if name in uri_by_name]
     if not named_files and files_read:
         message += f" (in {' or '.join(files_read)})"
         named_files = list(files_read[:1] if len(files_read) == 1 else ())
-    path = sources[named_files[0] if named_files else CURRENT]
+    path = uri_by_name[named_files[0] if named_files else CURRENT]
     text = message.replace(f"{directory.path}/", "")
     if text.startswith(_TRANSIENT_STATUSES) and "No such file" not in text:
         return StoreError("RocksDB cannot read the database", path=path, found=text)

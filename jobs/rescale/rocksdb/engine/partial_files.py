@@ -28,17 +28,17 @@ from rescale.storage.scratch import scratch_errors
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
-SMALLEST_IN_PARTS = 1024 * 1024
+SMALLEST_PARTIAL_BYTES = 1024 * 1024
 """Smallest size in bytes of a file that is fetched in parts: fetching a smaller file whole takes no more requests."""
 
 _REQUESTS_AT_ONCE = 16
-_LARGEST_GAP = 128 * 1024
+_LARGEST_GAP_BYTES = 128 * 1024
 """Largest gap in bytes between two parts that one request fetches: a second request takes as long as the gap."""
 
-_END_SHARE, _SHORTEST_END = 64, 64 * 1024
+_END_DIVISOR, _SHORTEST_END_BYTES = 64, 64 * 1024
 """The end of a file that is fetched first, usually with index, filter and properties: a 64th, at least 64 KiB."""
 
-_MOST_INDEXES = 64
+_MOST_CACHED_INDEXES = 64
 """Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""
 
 T = TypeVar("T")
@@ -87,11 +87,11 @@ class PartialFiles:
         """Fetch the blocks that RocksDB reads when it looks up sorted keys in these files (`BlockBasedTable::Get`)."""
         if not len(keys.ends):
             return
-        first, last = (next(iter(keys.part(i, i + 1))) for i in (0, len(keys.ends) - 1))
+        first_key, last_key = (next(iter(keys.part(i, i + 1))) for i in (0, len(keys.ends) - 1))
         ranges: list[_Range] = []
         for file in live_files:
-            if file.name in self._files and file.smallest_user_key <= last and first <= file.largest_user_key:
-                ranges += self._missing(file.name, keys)
+            if file.name in self._files and file.smallest_user_key <= last_key and first_key <= file.largest_user_key:
+                ranges += self._take_missing(file.name, keys)
         self._in_parallel(self._fetch, ranges)
 
     def fetch_all(self, names: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ class PartialFiles:
             self._blocks.pop(file.name, None)
         self._in_parallel(self._fetch, [_Range(file, 0, file.length) for file in files])
 
-    def _missing(self, name: str, keys: Keys) -> list[_Range]:
+    def _take_missing(self, name: str, keys: Keys) -> list[_Range]:
         """Return the ranges of a file that keys need and that are not fetched yet, and mark them as fetched."""
         from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
@@ -112,11 +112,11 @@ class PartialFiles:
         blocks.is_fetched[missing_blocks] = True
         if not len(missing_blocks):
             return []
-        starts, ends = blocks.offsets[missing_blocks], blocks.ends[missing_blocks]
-        is_first = np.append(True, starts[1:] - ends[:-1] > _LARGEST_GAP)
+        block_starts, block_ends = blocks.offsets[missing_blocks], blocks.ends[missing_blocks]
+        is_first = np.append(True, block_starts[1:] - block_ends[:-1] > _LARGEST_GAP_BYTES)
         is_last = np.append(is_first[1:], True)
-        bounds = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)
-        return [_Range(self._files[name], start, end) for start, end in bounds]
+        range_bounds = zip(block_starts[is_first].tolist(), block_ends[is_last].tolist(), strict=True)
+        return [_Range(self._files[name], start, end) for start, end in range_bounds]
 
     def _blocks_of(self, name: str) -> _Blocks:
         """Return the blocks of a file. Once its index was evicted, only its first and last block count as fetched."""
@@ -127,23 +127,23 @@ class PartialFiles:
                 is_fetched = np.zeros(len(sizes), np.bool_)
                 is_fetched[:1] = is_fetched[-1:] = True  # a file with only range tombstones has no block
                 self._blocks[name] = _Blocks(Keys(*table.separators()), offsets, sizes, is_fetched)
-            if len(self._blocks) > _MOST_INDEXES:
+            if len(self._blocks) > _MOST_CACHED_INDEXES:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(name)
         return self._blocks[name]
 
     def _begin(self, file: StoredFile) -> None:
-        end = max(0, file.length - max(_SHORTEST_END, file.length // _END_SHARE))
+        end_start = max(0, file.length - max(_SHORTEST_END_BYTES, file.length // _END_DIVISOR))
 
         def read(start: int, size: int) -> bytes:
-            if start >= end:
+            if start >= end_start:
                 with (self._path / file.name).open("rb") as local_file:
                     return read_at(local_file.fileno(), start, size)
             return open_store(file.uri).read(file.uri, file.start + start, size, file.pin)
 
         with scratch_errors(str(self._path)), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
             out.truncate(file.length)
-        self._fetch(_Range(file, end, file.length))
+        self._fetch(_Range(file, end_start, file.length))
         try:
             offsets, sizes = SstTable(read, file.length, file.uri, file.start).data_blocks()
         except UnsupportedError:  # only RocksDB can read the file
@@ -151,11 +151,11 @@ class PartialFiles:
             return
         if len(sizes):
             self._fetch(_Range(file, int(offsets[0]), int(offsets[0] + sizes[0]) + TRAILER_SIZE))
-        if (last := int(offsets[-1]) if len(sizes) else 0) < end:
-            self._fetch(_Range(file, last, end))
+        if (last_block_start := int(offsets[-1]) if len(sizes) else 0) < end_start:
+            self._fetch(_Range(file, last_block_start, end_start))
 
-    def _fetch(self, part: _Range) -> None:
-        file, start, end = part
+    def _fetch(self, missing_range: _Range) -> None:
+        file, start, end = missing_range
         with scratch_errors(str(self._path)), os.fdopen(owned.open_for_writing(self._path / file.name), "r+b") as out:
             out.seek(start)
             for chunk in read_in_chunks(file.uri, file.start + start, end - start, file.pin):

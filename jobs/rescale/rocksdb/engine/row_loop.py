@@ -39,20 +39,20 @@ def _put_length(data: Bytes, at: Long, length: Long) -> Long:
 @compiled
 def copy_rows(
     iterator: int,
-    prefix: int,
+    prefix_bytes: int,
     data: Bytes,
     scratch: Longs,
     key_starts: Longs,
     key_ends: Longs,
-    ends: Longs,
-    groups: Longs,
+    row_ends: Longs,
+    key_groups: Longs,
 ) -> tuple[int, Long]:
     """Copy rows as key, value length and value into `data`, until the iterator or the room in an array ends.
 
-    `key_starts` and `key_ends` receive the begin (after the key group) and the end of each key, `ends` the end of each
-    value, and `groups` the key group. `scratch` has one element, for a length that RocksDB returns. Return the number
-    of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1 if the key
-    of the row is too short for a key group.
+    `key_starts` and `key_ends` receive the begin (after the key group) and the end of each key, `row_ends` the end of
+    each value, and `key_groups` the key group. `scratch` has one element, for a length that RocksDB returns. Returns
+    the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
+    if the key of the row is too short for a key group.
     """
     data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
@@ -61,22 +61,22 @@ def copy_rows(
         key_length = scratch[0]
         value_address = _rocksdb_iter_value(iterator, length_address)
         value_length = scratch[0]
-        if key_length < prefix:
+        if key_length < prefix_bytes:
             return count, np.int64(-1)
         if key_length + LENGTH_SIZE + value_length > len(data) - at:
             return count, key_length + LENGTH_SIZE + value_length
         _memcpy(data_address + at, key_address, key_length)
-        group = np.int64(data[at])
-        if prefix == 2:
-            group = group << 8 | np.int64(data[at + 1])
-        key_starts[count] = at + prefix
+        key_group = np.int64(data[at])
+        if prefix_bytes == 2:
+            key_group = key_group << 8 | np.int64(data[at + 1])
+        key_starts[count] = at + prefix_bytes
         at += key_length
         key_ends[count] = at
         at = _put_length(data, at, value_length)
         _memcpy(data_address + at, value_address, value_length)
         at += value_length
-        ends[count] = at
-        groups[count] = group
+        row_ends[count] = at
+        key_groups[count] = key_group
         count += 1
         _rocksdb_iter_next(iterator)
     return count, np.int64(0)
@@ -90,13 +90,13 @@ def find_rows(
     keys: Bytes,
     searched_ends: Longs,
     first_key: int,
-    prefix: int,
+    prefix_bytes: int,
     data: Bytes,
     scratch: Longs,
     key_starts: Longs,
     key_ends: Longs,
-    ends: Longs,
-    groups: Longs,
+    row_ends: Longs,
+    key_groups: Longs,
 ) -> tuple[int, int, Long]:
     """Look up keys and copy their rows, as `copy_rows` does; keys without a row are skipped.
 
@@ -108,31 +108,33 @@ def find_rows(
     length_address, error_address = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
     for i in range(first_key, len(searched_ends)):
-        begin = searched_ends[i - 1] if i else np.int64(0)
-        size = searched_ends[i] - begin
-        pinned_slice = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error_address)
+        key_begin = searched_ends[i - 1] if i else np.int64(0)
+        key_length = searched_ends[i] - key_begin
+        pinned_slice = _rocksdb_get_pinned_cf(
+            database, options, family, keys_address + key_begin, key_length, error_address
+        )
         if scratch[1] != 0:
             return count, i, np.int64(0)
         if pinned_slice == 0:
             continue
         value_address = _rocksdb_pinnableslice_value(pinned_slice, length_address)
         value_length = scratch[0]
-        needed_bytes = size + LENGTH_SIZE + value_length
+        needed_bytes = key_length + LENGTH_SIZE + value_length
         if count == len(key_starts) or needed_bytes > len(data) - at:
             _rocksdb_pinnableslice_destroy(pinned_slice)
             return count, i, needed_bytes
-        _memcpy(data_address + at, keys_address + begin, size)
-        group = np.int64(data[at])
-        if prefix == 2:
-            group = group << 8 | np.int64(data[at + 1])
-        key_starts[count] = at + prefix
-        at += size
+        _memcpy(data_address + at, keys_address + key_begin, key_length)
+        key_group = np.int64(data[at])
+        if prefix_bytes == 2:
+            key_group = key_group << 8 | np.int64(data[at + 1])
+        key_starts[count] = at + prefix_bytes
+        at += key_length
         key_ends[count] = at
         at = _put_length(data, at, value_length)
         _memcpy(data_address + at, value_address, value_length)
         at += value_length
-        ends[count] = at
-        groups[count] = group
+        row_ends[count] = at
+        key_groups[count] = key_group
         count += 1
         _rocksdb_pinnableslice_destroy(pinned_slice)
     return count, len(searched_ends), np.int64(0)
@@ -143,87 +145,87 @@ NO_ROW, SHORT_KEY = -1, -2
 
 
 @compiled
-def _key_of_row(iterator: int, prefix: int, scratch: Longs) -> tuple[Long, Long, Long]:
+def _key_of_row(iterator: int, prefix_bytes: int, scratch: Longs) -> tuple[Long, Long, Long]:
     """Return the address and the length of the next row's key, and its key group, `NO_ROW` or `SHORT_KEY`."""
     if not _rocksdb_iter_valid(iterator):
         return np.int64(0), np.int64(0), np.int64(NO_ROW)
     key_address = _rocksdb_iter_key(iterator, scratch.ctypes.data)
-    if scratch[0] < prefix:
+    if scratch[0] < prefix_bytes:
         return key_address, scratch[0], np.int64(SHORT_KEY)
-    _memcpy(scratch.ctypes.data + 8, key_address, prefix)
+    _memcpy(scratch.ctypes.data + 8, key_address, prefix_bytes)
     first_byte = scratch[1] & 0xFF
-    return key_address, scratch[0], first_byte << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first_byte
+    return key_address, scratch[0], first_byte << 8 | scratch[1] >> 8 & 0xFF if prefix_bytes == 2 else first_byte
 
 
 @compiled
-def key_group_of_row(iterator: int, prefix: int, scratch: Longs) -> Long:
+def key_group_of_row(iterator: int, prefix_bytes: int, scratch: Longs) -> Long:
     """Return the key group of the next row, `NO_ROW` or `SHORT_KEY`; `scratch` is as in `frame_rows`."""
-    return _key_of_row(iterator, prefix, scratch)[2]
+    return _key_of_row(iterator, prefix_bytes, scratch)[2]
 
 
 @compiled
 def frame_rows(
     iterator: int,
-    prefix: int,
+    prefix_bytes: int,
     first_id: int,
-    mark: int,
+    end_mark: int,
     data: Bytes,
     scratch: Longs,
     key_starts: Longs,
     key_ends: Longs,
-    ends: Longs,
-    origin: int,
+    row_ends: Longs,
+    data_offset: int,
 ) -> tuple[int, Long, Long, Long]:
     """Copy rows of one key group as records in canonical framing, until the key group or the room in an array ends.
 
     The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
-    group and writes `mark` after it. `key_starts`, `key_ends` and `ends` are as in `copy_rows`, and count from `origin`
-    bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Returns the
-    number of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group
-    of the next row.
+    group and writes `end_mark` after it. `key_starts`, `key_ends` and `row_ends` are as in `copy_rows`, and count from
+    `data_offset` bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key
+    group. Returns the number of rows, the bytes written, the bytes that the next row needs if there was no room for it,
+    and the key group of the next row.
     """
     data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
-    key_address, key_length, group = _key_of_row(iterator, prefix, scratch)
-    next_key_group = group
-    while next_key_group == group and group >= 0:
+    key_address, key_length, key_group = _key_of_row(iterator, prefix_bytes, scratch)
+    next_key_group = key_group
+    while next_key_group == key_group and key_group >= 0:
         value_address = _rocksdb_iter_value(iterator, length_address)
         value_length = scratch[0]
         needed_bytes = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
         if count == len(key_starts) or needed_bytes > len(data) - at:
-            return count, at, needed_bytes, group
+            return count, at, needed_bytes, key_group
         if first_id >= 0 and count == 0:
             data[at], data[at + 1] = first_id >> 8 & 0xFF, first_id & 0xFF
             at += ID_SIZE
         at = _put_length(data, at, key_length)
         key_begin = at
         _memcpy(data_address + at, key_address, key_length)
-        key_starts[count] = origin + at + prefix
+        key_starts[count] = data_offset + at + prefix_bytes
         at += key_length
-        key_ends[count] = origin + at
+        key_ends[count] = data_offset + at
         at = _put_length(data, at, value_length)
         _memcpy(data_address + at, value_address, value_length)
         at += value_length
-        ends[count] = origin + at
+        row_ends[count] = data_offset + at
         count += 1
         _rocksdb_iter_next(iterator)
-        key_address, key_length, next_key_group = _key_of_row(iterator, prefix, scratch)
-        if next_key_group != group:
+        key_address, key_length, next_key_group = _key_of_row(iterator, prefix_bytes, scratch)
+        if next_key_group != key_group:
             data[key_begin] |= FLAG
-            data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
+            data[at], data[at + 1] = end_mark >> 8 & 0xFF, end_mark & 0xFF
             at += ID_SIZE
     return count, at, np.int64(0), next_key_group
 
 
-def load() -> None:
+def compile_loops() -> None:
     """Compile all loops, so that processes forked from this one need not. `library` must have been called before."""
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
-    number = types.int64
+    integer = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [
-        (copy_rows, (number, number, data, *[longs] * 5)),
-        (find_rows, (number, number, number, data, longs, number, number, data, *[longs] * 5)),
-        (key_group_of_row, (number, number, longs)),
-        (frame_rows, (number, number, number, number, data, *[longs] * 4, number)),
+        (copy_rows, (integer, integer, data, *[longs] * 5)),
+        (find_rows, (integer, integer, integer, data, longs, integer, integer, data, *[longs] * 5)),
+        (key_group_of_row, (integer, integer, longs)),
+        (frame_rows, (integer, integer, integer, integer, data, *[longs] * 4, integer)),
     ]
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         for loop, signature in loops:

@@ -40,13 +40,15 @@ class StateRows(NamedTuple):
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
         """Yield batches of rows, each valid until the next. Raises `SnapshotError` if RocksDB finds damage."""
-        prefix = prefix_size(self.max_parallelism)
+        prefix_bytes = prefix_size(self.max_parallelism)
         keys = key_range(self.key_groups, self.max_parallelism)
-        states = arrays.longs("column 5", self.batch_factor * RECORDS_AT_ONCE)
-        states[:] = self.state_id
-        batches = copied_rows(database, arrays, self.state, keys.begin, keys.end, prefix, self.batch_factor)
-        for data, (key_starts, key_ends, ends, groups) in batches:
-            yield Records(data[: ends[-1]], key_starts, key_ends, ends, states[: len(key_starts)], groups)
+        state_column = arrays.longs("column 5", self.batch_factor * RECORDS_AT_ONCE)
+        state_column[:] = self.state_id
+        batches = copied_rows(database, arrays, self.state, keys.begin, keys.end, prefix_bytes, self.batch_factor)
+        for data, (key_starts, key_ends, row_ends, key_groups) in batches:
+            yield Records(
+                data[: row_ends[-1]], key_starts, key_ends, row_ends, state_column[: len(key_starts)], key_groups
+            )
 
 
 class StateSizes(NamedTuple):
@@ -67,13 +69,13 @@ def copied_rows(
     state: str,
     begin: bytes,
     end: bytes,
-    prefix: int,
+    prefix_bytes: int,
     batch_factor: int = 1,
 ) -> Iterator[tuple[Bytes, list[Longs]]]:
     """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
 
     The columns are the begin and the end of each key, the end of each value, and the key group, which is stored in the
-    first `prefix` bytes of a row's key.
+    first `prefix_bytes` bytes of a row's key.
     """
     from rescale.rocksdb.engine.row_loop import copy_rows
 
@@ -82,7 +84,7 @@ def copied_rows(
     with database.rows(state, begin, end) as rows:
         count, needed_bytes = 1, 0
         while count or needed_bytes:
-            count, needed_bytes = copy_rows(rows.address, prefix, data, scratch, *columns)
+            count, needed_bytes = copy_rows(rows.address, prefix_bytes, data, scratch, *columns)
             if needed_bytes < 0:
                 raise SnapshotError("the key of a row is too short for a key group", path=database.uri, state=state)
             if count:

@@ -17,7 +17,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.files import owned
 
-_KEPT_BYTES = 64 * 1024 * 1024
+_MOST_KEPT_BYTES = 64 * 1024 * 1024
 """Largest shared memory, in bytes, with which a child is kept for the next conversation."""
 
 
@@ -49,7 +49,7 @@ class SharedArrays:
     @property
     def is_large(self) -> bool:
         """Whether the memory is too large to be kept for the next conversation, because of a very large row."""
-        return os.fstat(self._file).st_size > _KEPT_BYTES
+        return os.fstat(self._file).st_size > _MOST_KEPT_BYTES
 
     def data(self, name: str, size: int) -> Bytes:
         """Return an array of `size` bytes, which replaces the last array of this name.
@@ -60,10 +60,10 @@ class SharedArrays:
         if segment is None or len(segment.content) < size:
             if segment is not None:
                 size = max(size, 2 * len(segment.content))  # old segments stay in the file: doubling bounds their sum
-            room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-            os.ftruncate(self._file, self._size + room)
-            segment = self._segments_by_name[name] = self._segment(self._size, room)
-            self._size += room
+            segment_bytes = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            os.ftruncate(self._file, self._size + segment_bytes)
+            segment = self._segments_by_name[name] = self._segment(self._size, segment_bytes)
+            self._size += segment_bytes
         return segment.content[:size]
 
     def longs(self, name: str, length: int) -> Longs:
@@ -86,7 +86,7 @@ class SharedArrays:
         self._segments_by_offset.clear()
         os.close(self._file)
 
-    def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
+    def place_of_array(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
         """Return offset and size of a shared array's segment, and the array's offset in it; None for other arrays."""
         address = array.ctypes.data
         for segment in self._segments_by_name.values():
@@ -94,8 +94,8 @@ class SharedArrays:
                 return segment.begin, len(segment.content), address - segment.address
         return None
 
-    def at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
-        """Return `length` bytes at `offset` of the segment at `begin` with `size` bytes: inverse of `place_of`."""
+    def array_at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
+        """Return `length` bytes at `offset` of the segment of `size` bytes at `begin`: inverse of `place_of_array`."""
         if begin not in self._segments_by_offset:
             self._segments_by_offset[begin] = self._segment(begin, size)
         return self._segments_by_offset[begin].content[offset : offset + length]
@@ -113,7 +113,7 @@ class _Pickler(pickle.Pickler):
         if not isinstance(value, np.ndarray | memoryview) or not value.nbytes:
             return None
         array = np.asarray(value)
-        place = self._arrays.place_of(array)
+        place = self._arrays.place_of_array(array)
         if place is None:
             return None
         return *place, array.nbytes, None if isinstance(value, memoryview) else array.dtype.str
@@ -125,9 +125,9 @@ class _Unpickler(pickle.Unpickler):
         self._arrays = arrays
 
     def persistent_load(self, pid: Any) -> Any:
-        *place, kind = pid
-        content = self._arrays.at(*place)
-        return content.data if kind is None else content.view(kind)
+        *place, dtype = pid
+        content = self._arrays.array_at(*place)
+        return content.data if dtype is None else content.view(dtype)
 
 
 def _unnamed_file() -> int:

@@ -21,8 +21,8 @@ from rescale.text.errors import UnsupportedError
 def check_tables(directory: DatabaseDirectory) -> None:
     """Raise `SnapshotError` if the footer of an SST file would crash RocksDB."""
     for file, read in _tables(directory):
-        footer = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
-        check_blocks_of_footer(footer, file.length, file.uri, file.start)
+        footer_bytes = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
+        check_blocks_of_footer(footer_bytes, file.length, file.uri, file.start)
 
 
 def check_all_blocks(directory: DatabaseDirectory) -> None:
@@ -43,10 +43,10 @@ def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> Non
     """Check all blocks that refer to other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
-        for block in table.meta_blocks.values():
-            check_handle(block, size, uri)
-        for entry in table.index():
-            check_handle(entry.block, size, uri)
+        for handle in table.meta_handles.values():
+            check_handle(handle, size, uri)
+        for entry in table.index_entries():
+            check_handle(entry.handle, size, uri)
         for _ in table.range_tombstones():
             pass
     except (WrongChecksum, UnsupportedError):

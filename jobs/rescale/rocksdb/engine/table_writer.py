@@ -27,7 +27,7 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 TABLE_BYTES = 64 * 1024 * 1024
 """Bytes of keys and values at which a file ends (as `target_file_size_base`, but before compression)."""
 
-_SENT_AT_ONCE = 256 * 1024
+_BYTES_AT_ONCE = 256 * 1024
 """Bytes of blocks that are passed on together: few enough for a processor's cache."""
 
 _UNKNOWN_COLUMN_FAMILY = 0x7FFFFFFF
@@ -72,16 +72,17 @@ File = TypeVar("File", bound=ByteSink)
 class WrittenTable(Generic[File]):
     """A finished SST file of `size` bytes, written to `file`; `number` counts the files of its writer from 0 on.
 
-    The file has `rows` rows, from `smallest_key` to `largest_key`. `kinds` are the kinds of its first and last row.
+    The file has `row_count` rows, from `smallest_key` to `largest_key`. `bound_kinds` are the kinds of its first and
+    its last row.
     """
 
     file: File
     number: int
     size: int
-    rows: int
+    row_count: int
     smallest_key: bytes
     largest_key: bytes
-    kinds: tuple[int, int]
+    bound_kinds: tuple[int, int]
 
 
 class TableWriter(Generic[File]):
@@ -112,14 +113,14 @@ class TableWriter(Generic[File]):
         self._table_bytes = table_bytes
         self._file: File | None = None
         self._number = 0
-        self._first, self._first_kind = b"", VALUE
+        self._first_key, self._first_kind = b"", VALUE
         self._last_key = np.empty(64, np.uint8)
-        self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
-        self._index, self._index_restarts = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE // 16, np.int64)
+        self._out, self._scratch = np.empty(_BYTES_AT_ONCE, np.uint8), np.empty(_BYTES_AT_ONCE, np.uint8)
+        self._index, self._index_restarts = np.empty(_BYTES_AT_ONCE, np.uint8), np.empty(_BYTES_AT_ONCE // 16, np.int64)
         self._restarts = np.empty(table_loop.MOST_RESTARTS, np.int64)
         self._lz4 = table_loop.lz4_state()
         self._numbers = np.zeros(table_loop.SEQUENCE + 1, np.int64)
-        self._numbers[table_loop.LAST] = -1
+        self._numbers[table_loop.LAST_KEY_SIZE] = -1
         self._numbers[table_loop.SEQUENCE] = sequence
 
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
@@ -130,8 +131,8 @@ class TableWriter(Generic[File]):
         table_loop, next_index = self._table_loop, 0
         while next_index < len(order):
             if self._file is None:
-                self._file, first = self._begin_file(self._number), int(order[next_index])
-                self._first, self._first_kind = rows.key(first), rows.kind(first)
+                self._file, first_row = self._begin_file(self._number), int(order[next_index])
+                self._first_key, self._first_kind = rows.key(first_row), rows.kind(first_row)
             next_index, reason = table_loop.put_rows(
                 *rows,
                 order,
@@ -165,11 +166,15 @@ class TableWriter(Generic[File]):
         key_size = int(rows.key_ends[row] - rows.key_begins[row])
         value_size = int(rows.value_ends[row] - rows.value_begins[row])
         self._last_key = _grown(self._last_key, key_size)
-        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key_size + value_size + table_loop.ROW_ROOM)
+        self._out = _grown(
+            self._out, int(numbers[table_loop.OUT_SIZE]) + key_size + value_size + table_loop.ROW_OVERHEAD_BYTES
+        )
         if len(self._scratch) < len(self._out):
             self._scratch = np.empty(len(self._out), np.uint8)
         self._index = _grown(
-            self._index, int(numbers[table_loop.INDEX] + max(numbers[table_loop.LAST], 0)) + table_loop.INDEX_ROOM
+            self._index,
+            int(numbers[table_loop.INDEX_SIZE] + max(numbers[table_loop.LAST_KEY_SIZE], 0))
+            + table_loop.INDEX_OVERHEAD_BYTES,
         )
         self._index_restarts = _grown(self._index_restarts, int(numbers[table_loop.BLOCKS]) + 1)
 
@@ -177,22 +182,23 @@ class TableWriter(Generic[File]):
         """Pass the finished blocks on to the file."""
         table_loop, numbers = self._table_loop, self._numbers
         assert self._file is not None
-        finished_size, filled_size = int(numbers[table_loop.BLOCK]), int(numbers[table_loop.AT])
+        finished_size, filled_size = int(numbers[table_loop.BLOCK_BEGIN]), int(numbers[table_loop.OUT_SIZE])
         self._file.write(self._out[:finished_size].data)
         self._out[: filled_size - finished_size] = self._out[finished_size:filled_size].copy()
-        numbers[table_loop.OFFSET] += finished_size
-        numbers[table_loop.BLOCK], numbers[table_loop.AT] = 0, filled_size - finished_size
+        numbers[table_loop.OUT_OFFSET] += finished_size
+        numbers[table_loop.BLOCK_BEGIN], numbers[table_loop.OUT_SIZE] = 0, filled_size - finished_size
 
     def _finish_table(self) -> WrittenTable[File]:
         table_loop, numbers = self._table_loop, self._numbers
         self._index = _grown(
-            self._index, int(numbers[table_loop.INDEX] + numbers[table_loop.LAST]) + table_loop.INDEX_ROOM
+            self._index,
+            int(numbers[table_loop.INDEX_SIZE] + numbers[table_loop.LAST_KEY_SIZE]) + table_loop.INDEX_OVERHEAD_BYTES,
         )
         self._index_restarts = _grown(self._index_restarts, int(numbers[table_loop.BLOCKS]) + 1)
         table_loop.finish_block(
             numbers,
             self._last_key,
-            int(numbers[table_loop.LAST]),
+            int(numbers[table_loop.LAST_KEY_SIZE]),
             0,
             self._out,
             self._scratch,
@@ -209,11 +215,11 @@ class TableWriter(Generic[File]):
         written_table = WrittenTable(
             file=file,
             number=self._number,
-            size=int(numbers[table_loop.OFFSET]) + len(tail),
-            rows=int(numbers[table_loop.ROWS]),
-            smallest_key=self._first,
-            largest_key=self._last_key[: numbers[table_loop.LAST]].tobytes(),
-            kinds=(self._first_kind, int(numbers[table_loop.KIND])),
+            size=int(numbers[table_loop.OUT_OFFSET]) + len(tail),
+            row_count=int(numbers[table_loop.ROWS]),
+            smallest_key=self._first_key,
+            largest_key=self._last_key[: numbers[table_loop.LAST_KEY_SIZE]].tobytes(),
+            bound_kinds=(self._first_kind, int(numbers[table_loop.LAST_KIND])),
         )
         self._prepare_next_file()
         return written_table
@@ -222,26 +228,28 @@ class TableWriter(Generic[File]):
         """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
         table_loop, numbers = self._table_loop, self._numbers
         self._file, self._number = None, self._number + 1
-        if len(self._out) > _SENT_AT_ONCE:
-            self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
-        kept_numbers = numbers[[table_loop.LAST, table_loop.SEQUENCE]]
+        if len(self._out) > _BYTES_AT_ONCE:
+            self._out, self._scratch = np.empty(_BYTES_AT_ONCE, np.uint8), np.empty(_BYTES_AT_ONCE, np.uint8)
+        kept_numbers = numbers[[table_loop.LAST_KEY_SIZE, table_loop.SEQUENCE]]
         numbers[:] = 0
-        numbers[[table_loop.LAST, table_loop.SEQUENCE]] = kept_numbers
+        numbers[[table_loop.LAST_KEY_SIZE, table_loop.SEQUENCE]] = kept_numbers
 
     def _tail(self) -> bytes:
         """Return the end of the file, after the data blocks: index, properties, metaindex, footer."""
         table_loop, numbers = self._table_loop, self._numbers
         restarts = self._index_restarts[: numbers[table_loop.BLOCKS]]
-        content = self._index[: numbers[table_loop.INDEX]].tobytes()
+        content = self._index[: numbers[table_loop.INDEX_SIZE]].tobytes()
         content += np.append(restarts, len(restarts)).astype("<u4").tobytes()
         index = np.frombuffer(bytearray(content) + bytes(TRAILER_SIZE), np.uint8)
         size = table_loop.seal_block(index, 0, len(content), np.empty(len(content), np.uint8), self._lz4)
-        start = int(numbers[table_loop.OFFSET])
+        start = int(numbers[table_loop.OUT_OFFSET])
         file = BlockFile(start)
         index_handle = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
-        properties = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
-        metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], stores_whole_keys=True))
-        return file.finish(metaindex, index_handle)
+        properties_handle = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
+        metaindex_handle = file.add(
+            write_entries([(PROPERTIES, write_handle(properties_handle))], stores_whole_keys=True)
+        )
+        return file.finish(metaindex_handle, index_handle)
 
     def _properties(self, index_size: int) -> list[tuple[bytes, bytes]]:
         table_loop, numbers = self._table_loop, self._numbers.tolist()
@@ -249,7 +257,7 @@ class TableWriter(Generic[File]):
             {
                 "column.family.id": _UNKNOWN_COLUMN_FAMILY,
                 "creation.time": self._creation_time,
-                "data.size": numbers[table_loop.OFFSET],
+                "data.size": numbers[table_loop.OUT_OFFSET],
                 "deleted.keys": numbers[table_loop.DELETES],
                 "file.creation.time": self._creation_time,
                 "format.version": FORMAT_VERSION,
@@ -260,15 +268,15 @@ class TableWriter(Generic[File]):
                 "num.filter_entries": 0,
                 "oldest.key.time": self._creation_time,
                 "original.file.number": 1,
-                "raw.key.size": numbers[table_loop.KEYS] + KEY_TRAILER_SIZE * numbers[table_loop.ROWS],
-                "raw.value.size": numbers[table_loop.VALUES],
-                "tail.start.offset": numbers[table_loop.OFFSET],
+                "raw.key.size": numbers[table_loop.KEY_BYTES] + KEY_TRAILER_SIZE * numbers[table_loop.ROWS],
+                "raw.value.size": numbers[table_loop.VALUE_BYTES],
+                "tail.start.offset": numbers[table_loop.OUT_OFFSET],
             },
             {"compression": "LZ4", "merge.operator": "nullptr", **new_identity(f"{self._name}/{self._number:06d}.sst")},
         )
 
     def _key_order_error(self, key: bytes) -> RescaleError:
-        last_key = self._last_key[: self._numbers[self._table_loop.LAST]].tobytes()
+        last_key = self._last_key[: self._numbers[self._table_loop.LAST_KEY_SIZE]].tobytes()
         if key == last_key:
             return SnapshotError("two rows have the same key", path=self._path, state=self._state, found=key.hex())
         return IntegrityError(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rescale.rocksdb.manifest.manifest import read_edits, read_manifest
 from rescale.rocksdb.manifest.version_edit import table_name
 
-MOST_TRANSIENT = 256
+MOST_TRANSIENT_TABLES = 256
 """Largest number of transient files that are read instead of the files to which compactions moved their rows.
 
 All transient files of a state are merged at once, while files of one level are read one after the other. With 300 files
@@ -56,32 +56,37 @@ def rewritten_files(
 
     `path` names the later MANIFEST in errors. `unfiltered_families` are the column families without a compaction
     filter. `readable_sizes` are the sizes in bytes of the transient files that can still be read, by name. Files that
-    may have rows of an unreadable transient file, or of more than `MOST_TRANSIENT` ones, are left out. The result is
-    empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
+    may have rows of an unreadable transient file, or of more than `MOST_TRANSIENT_TABLES` ones, are left out. The
+    result is empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
     if not later_manifest.startswith(earlier_manifest):
         return RewrittenFiles()
-    groups = {file.number: _Group({file.number}) for file in read_manifest(earlier_manifest, path).files.values()}
+    groups_by_number = {
+        file.number: _Group({file.number}) for file in read_manifest(earlier_manifest, path).files.values()
+    }
     state_names, flushed_tables = dict[int, str](), dict[int, TransientTable]()
     flushed_sizes = dict[int, int]()
     for edit in read_edits(later_manifest, path):
         if edit.added_family is not None:
             state_names[edit.column_family] = edit.added_family
-        inputs, outputs = {file.number for file in edit.deleted_files}, {file.number for file in edit.added_files}
-        if edit.position < len(earlier_manifest) or not inputs | outputs:
+        input_numbers, output_numbers = (
+            {file.number for file in edit.deleted_files},
+            {file.number for file in edit.added_files},
+        )
+        if edit.offset < len(earlier_manifest) or not input_numbers | output_numbers:
             continue
         state = state_names.get(edit.column_family, "")
-        if not inputs:
-            flushed_tables |= {number: TransientTable(state, table_name(number)) for number in outputs}
+        if not input_numbers:
+            flushed_tables |= {number: TransientTable(state, table_name(number)) for number in output_numbers}
             flushed_sizes |= {file.number: file.size for file in edit.added_files}
-        is_traceable = not inputs or (bool(outputs) and state in unfiltered_families)
-        group = _joined((groups[number] for number in inputs), outputs, is_traceable)
-        groups |= dict.fromkeys(group.numbers, group)
+        is_traceable = not input_numbers or (bool(output_numbers) and state in unfiltered_families)
+        group = _joined((groups_by_number[number] for number in input_numbers), output_numbers, is_traceable)
+        groups_by_number |= dict.fromkeys(group.numbers, group)
     live_numbers = {file.number for file in read_manifest(later_manifest, path).files.values()}
     rewritten_names, transient_tables = set[str](), set[TransientTable]()
-    for group in {id(group): group for group in groups.values()}.values():
+    for group in {id(group): group for group in groups_by_number.values()}.values():
         removed_numbers = (group.numbers & flushed_tables.keys()) - live_numbers
-        can_be_read = len(removed_numbers) <= MOST_TRANSIENT and all(
+        can_be_read = len(removed_numbers) <= MOST_TRANSIENT_TABLES and all(
             readable_sizes.get(flushed_tables[number].name) == flushed_sizes[number] for number in removed_numbers
         )
         if group.is_traceable and can_be_read:
@@ -102,9 +107,9 @@ class _Group:
     is_traceable: bool = True
 
 
-def _joined(groups: Iterable[_Group], outputs: set[int], is_traceable: bool) -> _Group:
-    """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
-    joined_group = _Group(set(outputs), is_traceable)
+def _joined(groups: Iterable[_Group], output_numbers: set[int], is_traceable: bool) -> _Group:
+    """Return the union of `groups`, which have the input files of an edit, and of the edit's `output_numbers`."""
+    joined_group = _Group(set(output_numbers), is_traceable)
     for group in {id(group): group for group in groups}.values():  # many inputs share a group
         joined_group.numbers |= group.numbers
         joined_group.is_traceable &= group.is_traceable

@@ -23,7 +23,7 @@ _HEADER = struct.Struct("<IHB")
 _MASK_DELTA = 0xA282EAD8
 
 
-class _Type(IntEnum):
+class _FragmentType(IntEnum):
     """The values of `log::RecordType` that occur in a MANIFEST."""
 
     PADDING = 0
@@ -34,18 +34,18 @@ class _Type(IntEnum):
 
 
 _FRAGMENT_TYPES = {
-    (True, True): _Type.FULL,
-    (True, False): _Type.FIRST,
-    (False, False): _Type.MIDDLE,
-    (False, True): _Type.LAST,
+    (True, True): _FragmentType.FULL,
+    (True, False): _FragmentType.FIRST,
+    (False, False): _FragmentType.MIDDLE,
+    (False, True): _FragmentType.LAST,
 }
 """Type of a fragment, by (is the first fragment of its record, is the last one)."""
 
 
 class LogRecord(NamedTuple):
-    """A record; `position` is the offset of its first fragment in the file."""
+    """A record; `offset` is the offset of its first fragment in the file."""
 
-    position: int
+    offset: int
     payload: bytes
 
 
@@ -61,7 +61,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
     Raises `SnapshotError` for a damaged or torn record, and `UnsupportedError` for an unknown record type.
     """
     fragments: list[bytes] = []
-    start = at = 0
+    record_start = at = 0
     while at < len(data):
         bytes_left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
         if bytes_left < _HEADER.size:
@@ -71,8 +71,8 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
                 raise SnapshotError("the end of a block is not zeros", path=path, offset=at)
             at += bytes_left
             continue
-        crc, length, kind = _HEADER.unpack_from(data, at)
-        if kind == _Type.PADDING and not length:
+        crc, length, fragment_type = _HEADER.unpack_from(data, at)
+        if fragment_type == _FragmentType.PADDING and not length:
             if crc or any(data[at : at + bytes_left]):
                 raise SnapshotError("the padding of a block is not zeros", path=path, offset=at)
             at += bytes_left
@@ -90,19 +90,21 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
                 expected=f"{crc:08x}",
                 found=f"{computed_crc:08x}",
             )
-        if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
-            raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)
-        if (kind in (_Type.FULL, _Type.FIRST)) == bool(fragments):
-            raise _fragment_order_error(path, at, _Type(kind))
+        if fragment_type not in _FragmentType._value2member_map_ or fragment_type == _FragmentType.PADDING:
+            raise UnsupportedError(
+                "a record has a type that no MANIFEST has", path=path, offset=at, found=fragment_type
+            )
+        if (fragment_type in (_FragmentType.FULL, _FragmentType.FIRST)) == bool(fragments):
+            raise _fragment_order_error(path, at, _FragmentType(fragment_type))
         if not fragments:
-            start = at
+            record_start = at
         fragments.append(payload)
         at += _HEADER.size + length
-        if kind in (_Type.FULL, _Type.LAST):
-            yield LogRecord(start, b"".join(fragments))
+        if fragment_type in (_FragmentType.FULL, _FragmentType.LAST):
+            yield LogRecord(record_start, b"".join(fragments))
             fragments = []
     if fragments:
-        raise _torn_record_error(path, start)
+        raise _torn_record_error(path, record_start)
 
 
 def write_log(payloads: Iterable[bytes]) -> bytes:
@@ -117,9 +119,9 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
                 bytes_left = BLOCK_SIZE
             end = min(begin + bytes_left - _HEADER.size, len(payload))
             is_last = end == len(payload)
-            kind = _FRAGMENT_TYPES[is_first, is_last]
-            crc = masked_crc32c(bytes((kind,)) + payload[begin:end])
-            out += _HEADER.pack(crc, end - begin, kind) + payload[begin:end]
+            fragment_type = _FRAGMENT_TYPES[is_first, is_last]
+            crc = masked_crc32c(bytes((fragment_type,)) + payload[begin:end])
+            out += _HEADER.pack(crc, end - begin, fragment_type) + payload[begin:end]
             begin, is_first = end, False
     return bytes(out)
 
@@ -133,5 +135,7 @@ def _torn_record_error(path: str, at: int) -> RescaleError:
     )
 
 
-def _fragment_order_error(path: str, at: int, kind: _Type) -> RescaleError:
-    return SnapshotError("a fragment of a record is out of order", path=path, offset=at, found=kind.name.lower())
+def _fragment_order_error(path: str, at: int, fragment_type: _FragmentType) -> RescaleError:
+    return SnapshotError(
+        "a fragment of a record is out of order", path=path, offset=at, found=fragment_type.name.lower()
+    )

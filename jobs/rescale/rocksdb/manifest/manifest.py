@@ -16,7 +16,7 @@ from rescale.rocksdb.manifest.version_edit import LiveFile, VersionEdit, read_ve
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 DEFAULT_COLUMN_FAMILY = "default"
-LARGEST_MANIFEST = 256 * 1024 * 1024
+LARGEST_MANIFEST_BYTES = 256 * 1024 * 1024
 """Largest size in bytes of a MANIFEST that is read into memory; usual sizes are a few KB."""
 
 _MANIFEST_NAME = re.compile(r"MANIFEST-\d+")
@@ -70,17 +70,17 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 def read_edits(data: bytes, path: str) -> Iterator[VersionEdit]:
     """Yield the edits of a MANIFEST in order. Raises the errors of `read_manifest`."""
     check_manifest_size(len(data), path)
-    edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
+    edits = (read_version_edit(record.payload, path, record.offset) for record in read_log(data, path))
     return _whole_groups(edits, path)
 
 
 def check_manifest_size(size: int, path: str) -> None:
     """Raise `UnsupportedError` for a MANIFEST that is too large to read."""
-    if size > LARGEST_MANIFEST:
+    if size > LARGEST_MANIFEST_BYTES:
         raise UnsupportedError(
             "a MANIFEST is too large",
             path=path,
-            expected=f"at most {LARGEST_MANIFEST} bytes",
+            expected=f"at most {LARGEST_MANIFEST_BYTES} bytes",
             found=f"{size} bytes",
             advice=f"restart the job, which begins a new one, or {RESCALE_CANONICAL_SAVEPOINT}",
         )
@@ -94,22 +94,24 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
     group: list[VersionEdit] = []
     edits_left = 0
     for edit in edits:
-        following = edit.left_in_group
-        if (following is None and edits_left) or (following is not None and edits_left and following != edits_left - 1):
+        following_count = edit.edits_left_in_group
+        if (following_count is None and edits_left) or (
+            following_count is not None and edits_left and following_count != edits_left - 1
+        ):
             raise SnapshotError(
                 "an atomic group of edits is interrupted",
                 path=path,
-                offset=edit.position,
+                offset=edit.offset,
                 expected=edits_left - 1,
-                found=following,
+                found=following_count,
             )
         group.append(edit)
-        edits_left = following or 0
+        edits_left = following_count or 0
         if not edits_left:
             yield from group
             group.clear()
     if group:
-        raise SnapshotError("the file ends inside an atomic group of edits", path=path, offset=group[0].position)
+        raise SnapshotError("the file ends inside an atomic group of edits", path=path, offset=group[0].offset)
 
 
 class _History:
@@ -198,4 +200,4 @@ class _History:
                 )
 
     def _error(self, what: str, edit: VersionEdit, found: object) -> SnapshotError:
-        return SnapshotError(what, path=self._path, offset=edit.position, found=found)
+        return SnapshotError(what, path=self._path, offset=edit.offset, found=found)

@@ -83,13 +83,13 @@ _BLOBS = "blob files"
 _TIMESTAMPS = "keys with timestamps"
 _OTHER_DIRECTORIES = "files in several directories"
 
-_SKIPPED_NUMBERS = (
+_SKIPPED_NUMBER_TAGS = (
     Tag.LOG_NUMBER,
     Tag.PREVIOUS_LOG_NUMBER,
     Tag.MIN_LOG_NUMBER_TO_KEEP,
     Tag.MAX_COLUMN_FAMILY,
 )
-_SKIPPED_SLICES = (Tag.DB_ID, Tag.WAL_ADDITION, Tag.WAL_DELETION)
+_SKIPPED_SLICE_TAGS = (Tag.DB_ID, Tag.WAL_ADDITION, Tag.WAL_DELETION)
 _BLOB_TAGS = (
     Tag.BLOB_FILE_ADDITION,
     Tag.BLOB_FILE_GARBAGE,
@@ -158,30 +158,30 @@ class DeletedFile(NamedTuple):
 
 @dataclass
 class VersionEdit:
-    """Decoded record at offset `position` of the MANIFEST; a field that the record lacks is None.
+    """Decoded record at `offset` of the MANIFEST; a field that the record lacks is None.
 
     `added_family` is the name of a new column family, `is_dropped` says whether the column family is dropped, and
-    `left_in_group` counts the edits of the same atomic group that follow.
+    `edits_left_in_group` counts the edits of the same atomic group that follow.
     """
 
-    position: int
+    offset: int
     column_family: int = 0
     added_family: str | None = None
     is_dropped: bool = False
     next_file_number: int | None = None
     last_sequence: int | None = None
-    left_in_group: int | None = None
+    edits_left_in_group: int | None = None
     deleted_files: list[DeletedFile] = field(default_factory=list)
     added_files: list[LiveFile] = field(default_factory=list)
 
 
-def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
-    """Decode the record `payload`, which begins at offset `position` of the MANIFEST at `path`.
+def read_version_edit(payload: bytes, path: str, offset: int) -> VersionEdit:
+    """Decode the record `payload`, which begins at `offset` of the MANIFEST at `path`.
 
     Raises `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
     """
-    reader = EditReader(payload, path, position)
-    edit = VersionEdit(position)
+    reader = EditReader(payload, path, offset)
+    edit = VersionEdit(offset)
     while reader.remaining:
         _read_field(reader, edit)
     return edit
@@ -207,15 +207,15 @@ def _read_field(reader: EditReader, edit: VersionEdit) -> None:
         case Tag.COLUMN_FAMILY_DROP:
             edit.is_dropped = True
         case Tag.IN_ATOMIC_GROUP:
-            edit.left_in_group = reader.varint32()
+            edit.edits_left_in_group = reader.varint32()
         case _:
             _skip_field(reader, tag)
 
 
 def _skip_field(reader: EditReader, tag: int) -> None:
-    if tag in _SKIPPED_NUMBERS:
+    if tag in _SKIPPED_NUMBER_TAGS:
         reader.varint()
-    elif tag in _SKIPPED_SLICES:
+    elif tag in _SKIPPED_SLICE_TAGS:
         reader.slice()
     elif tag == Tag.COMPACT_CURSOR:
         reader.varint32()

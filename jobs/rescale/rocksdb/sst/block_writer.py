@@ -62,8 +62,8 @@ class BlockFile:
         self._data += sealed_block
         return handle
 
-    def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:
+    def finish(self, metaindex_handle: BlockHandle, index_handle: BlockHandle) -> bytes:
         """Return all bytes of the file from `start` on, with the footer."""
-        handles = write_handle(metaindex) + write_handle(index)
-        footer = bytes((ChecksumType.CRC32C,)) + handles.ljust(FOOTER_SIZE - 13, b"\0")
+        encoded_handles = write_handle(metaindex_handle) + write_handle(index_handle)
+        footer = bytes((ChecksumType.CRC32C,)) + encoded_handles.ljust(FOOTER_SIZE - 13, b"\0")
         return bytes(self._data) + footer + FORMAT_VERSION.to_bytes(4, "little") + MAGIC.to_bytes(8, "little")

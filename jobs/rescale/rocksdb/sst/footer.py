@@ -26,9 +26,9 @@ _VERSIONS = range(2, 6)
 class Footer:
     """Checksum type of the blocks, and handles of the metaindex block and the index block."""
 
-    checksum: ChecksumType
-    metaindex: BlockHandle
-    index: BlockHandle
+    checksum_type: ChecksumType
+    metaindex_handle: BlockHandle
+    index_handle: BlockHandle
 
 
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
@@ -37,26 +37,26 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     The SST file lies in the file `path` from offset `start` on, which errors name. Raises `SnapshotError` if the bytes
     are no SST file, and `UnsupportedError` for an unsupported format version or checksum type.
     """
-    begin = start + size - FOOTER_SIZE
+    footer_offset = start + size - FOOTER_SIZE
     if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:
         raise SnapshotError(
             "not an SST file",
             path=path,
-            offset=max(begin, start),
+            offset=max(footer_offset, start),
             found=data[-8:].hex(),
             advice="take another snapshot",
         )
-    version, kind = int.from_bytes(data[-12:-8], "little"), data[-FOOTER_SIZE]
-    if version not in _VERSIONS or kind not in ChecksumType._value2member_map_:
+    version, checksum_type = int.from_bytes(data[-12:-8], "little"), data[-FOOTER_SIZE]
+    if version not in _VERSIONS or checksum_type not in ChecksumType._value2member_map_:
         raise UnsupportedError(
             "an SST file has an unsupported format",
             path=path,
             expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c, xxh3 or another xxHash",
-            found=f"version {version}, checksum type {kind}",
+            found=f"version {version}, checksum type {checksum_type}",
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )
-    metaindex, index = _handles(data, size, path, start)
-    return Footer(ChecksumType(kind), metaindex, index)
+    metaindex_handle, index_handle = _handles(data, size, path, start)
+    return Footer(ChecksumType(checksum_type), metaindex_handle, index_handle)
 
 
 def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> None:
@@ -73,10 +73,10 @@ def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> Non
 
 def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle, BlockHandle]:
     reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, start + size - FOOTER_SIZE + 1)
-    metaindex, index = read_handle(reader), read_handle(reader)
-    for handle in (metaindex, index):
+    metaindex_handle, index_handle = read_handle(reader), read_handle(reader)
+    for handle in (metaindex_handle, index_handle):
         check_handle(handle, size, path)
-    return metaindex, index
+    return metaindex_handle, index_handle
 
 
 def check_handle(handle: BlockHandle, size: int, path: str) -> None:

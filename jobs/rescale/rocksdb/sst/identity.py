@@ -15,7 +15,7 @@ from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import value_slices
-from rescale.rocksdb.sst.table_properties import PREFIX, SESSION
+from rescale.rocksdb.sst.table_properties import PROPERTY_PREFIX, SESSION_PROPERTY
 from rescale.storage.files import owned
 from rescale.text.errors import SnapshotError
 
@@ -23,7 +23,7 @@ HOST = "rescale"
 """Host name in new files (`db_host_id`)."""
 
 _TIME_PROPERTIES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
-_SESSION_SIZE = 20
+_SESSION_DIGITS = 20
 _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -32,7 +32,7 @@ def new_identity(name: str) -> dict[str, str]:
     return {
         "creating.db.identity": HOST,
         "creating.host.identity": HOST,
-        SESSION: _session(name, _SESSION_SIZE).decode(),
+        SESSION_PROPERTY: _session_id(name, _SESSION_DIGITS).decode(),
     }
 
 
@@ -61,19 +61,19 @@ def overwrite_identity(path: Path, name: str, creation_time: int) -> None:
 
 def _new_property_value(key: bytes, value: bytes, name: str, creation_time: int) -> bytes:
     """Return the new value of a property; an unknown time stays unknown."""
-    property_name = key.decode(errors="replace").removeprefix(PREFIX)
+    property_name = key.decode(errors="replace").removeprefix(PROPERTY_PREFIX)
     if property_name in _TIME_PROPERTIES and any(value):
         return _varint_of(creation_time, len(value))
-    return _session(name, len(value)) if property_name == SESSION else value
+    return _session_id(name, len(value)) if property_name == SESSION_PROPERTY else value
 
 
 def _varint_of(value: int, size: int) -> bytes:
     """Return a varint of exactly `size` bytes; readers accept varints that are longer than needed."""
-    parts = [value >> 7 * i & 0x7F | (0x80 if i < size - 1 else 0) for i in range(size)]
-    return bytes(parts)
+    varint_bytes = [value >> 7 * i & 0x7F | (0x80 if i < size - 1 else 0) for i in range(size)]
+    return bytes(varint_bytes)
 
 
-def _session(name: str, size: int) -> bytes:
+def _session_id(name: str, size: int) -> bytes:
     """Return a session id of `size` digits in base 36 (`EncodeSessionId`), derived from the unique `name`."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
     digits = []

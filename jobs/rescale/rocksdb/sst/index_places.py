@@ -30,25 +30,27 @@ def block_offsets(index: bytes, index_format: IndexFormat, path: str, offset: in
     decoded_restarts = _decode_restarts(index, index_format)
     if decoded_restarts is not None:
         return decoded_restarts.offsets, decoded_restarts.sizes
-    entries = [entry.block for entry in index_entries(index, index_format, path, offset)]
-    offsets, sizes = zip(*entries, strict=True) if entries else ((), ())
+    handles = [entry.handle for entry in index_entries(index, index_format, path, offset)]
+    offsets, sizes = zip(*handles, strict=True) if handles else ((), ())
     return np.array(offsets, np.int64), np.array(sizes, np.int64)
 
 
-def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str, offset: int) -> tuple[Longs, Longs]:
+def key_groups_of_blocks(
+    index: bytes, index_format: IndexFormat, prefix_bytes: int, path: str, offset: int
+) -> tuple[Longs, Longs]:
     """Return for each block the key group of its separator, and its size without trailer, as two arrays.
 
-    The key group is the number in the first `prefix` bytes of the separator, padded with zero bytes. The other
+    The key group is the number in the first `prefix_bytes` bytes of the separator, padded with zero bytes. The other
     arguments, and the errors, are those of `block_offsets`.
     """
-    decoded_restarts = _decode_restarts(index, form)
+    decoded_restarts = _decode_restarts(index, index_format)
     if decoded_restarts is None:
-        entries = list(index_entries(index, form, path, offset))
-        groups = [int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big") for entry in entries]
-        return np.array(groups, np.int64), np.array([entry.block.size for entry in entries], np.int64)
+        entries = list(index_entries(index, index_format, path, offset))
+        groups = [int.from_bytes(entry.separator[:prefix_bytes].ljust(prefix_bytes, b"\0"), "big") for entry in entries]
+        return np.array(groups, np.int64), np.array([entry.handle.size for entry in entries], np.int64)
     data = np.frombuffer(index, np.uint8)
     key_groups = np.zeros(len(decoded_restarts.sizes), np.int64)
-    for i in range(prefix):
+    for i in range(prefix_bytes):
         key_groups = key_groups << 8 | np.where(
             i < decoded_restarts.key_lengths, data[decoded_restarts.key_starts + i], 0
         )
@@ -77,12 +79,12 @@ class _IndexEntries(NamedTuple):
 
 def _decode_restarts(index: bytes, index_format: IndexFormat) -> _IndexEntries | None:
     """Decode an index in which every entry is a restart point with a whole key; return None for any other index."""
-    count = int.from_bytes(index[-4:], "little")
-    end = len(index) - 4 * (count + 1)
-    if end <= 0 or not count:
+    entry_count = int.from_bytes(index[-4:], "little")
+    end = len(index) - 4 * (entry_count + 1)
+    if end <= 0 or not entry_count:
         return None
     data = np.frombuffer(index, np.uint8)
-    entry_starts = np.frombuffer(index, "<u4", count, end).astype(np.int64)
+    entry_starts = np.frombuffer(index, "<u4", entry_count, end).astype(np.int64)
     padded_data = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
     shared_sizes, at = _varints(padded_data, np.minimum(entry_starts, end))
     unshared_sizes, at = _varints(padded_data, at)

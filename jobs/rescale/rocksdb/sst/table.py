@@ -24,7 +24,7 @@ from rescale.rocksdb.sst.table_blocks import (
     uncompressed_blocks,
     uncompressed_content,
 )
-from rescale.rocksdb.sst.table_entries import HASH_INDEX, IndexEntry, TableRow, entries, index_entries, rows
+from rescale.rocksdb.sst.table_entries import HASH_INDEX_FLAG, IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -70,13 +70,13 @@ class SstTable:
         self.start = start
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
-        metaindex = self._block(self._footer.metaindex)
-        self._metaindex = dict(entries(metaindex, path, self._file_offset(self._footer.metaindex)))
+        metaindex = self._block(self._footer.metaindex_handle)
+        self._metaindex = dict(entries(metaindex, path, self._file_offset(self._footer.metaindex_handle)))
 
     @cached_property
-    def meta_blocks(self) -> dict[bytes, BlockHandle]:
+    def meta_handles(self) -> dict[bytes, BlockHandle]:
         """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
-        offset = self._file_offset(self._footer.metaindex)
+        offset = self._file_offset(self._footer.metaindex_handle)
         return {
             name: read_handle(EditReader(stored_handle, self.path, offset))
             for name, stored_handle in self._metaindex.items()
@@ -87,13 +87,13 @@ class SstTable:
         """Upper bound of the bytes that are read to get the whole index."""
         if self.properties.has_partitioned_index:
             return self.properties.index_size
-        return self._footer.index.size + TRAILER_SIZE
+        return self._footer.index_handle.size + TRAILER_SIZE
 
     @cached_property
     def properties_handle(self) -> BlockHandle:
-        if PROPERTIES not in self.meta_blocks:
+        if PROPERTIES not in self.meta_handles:
             raise SnapshotError("an SST file has no properties", path=self.path)
-        return self.meta_blocks[PROPERTIES]
+        return self.meta_handles[PROPERTIES]
 
     @cached_property
     def properties(self) -> TableProperties:
@@ -101,82 +101,89 @@ class SstTable:
         property_values = dict(entries(self._block(handle), self.path, self._file_offset(handle)))
         return read_properties(property_values, self.path, self._file_offset(handle))
 
-    def index(self) -> Iterator[IndexEntry]:
+    def index_entries(self) -> Iterator[IndexEntry]:
         """Yield the index entries of all data blocks, in the order of their keys."""
-        for index in self._indexes:
-            yield from self._index_block(index)
+        for handle in self._index_handles:
+            yield from self._index_block(handle)
 
     @property
-    def checksum(self) -> ChecksumType:
+    def checksum_type(self) -> ChecksumType:
         """Type of the checksum in the trailer of each block."""
-        return self._footer.checksum
+        return self._footer.checksum_type
 
     def all_blocks(self) -> tuple[Longs, Longs]:
         """Return the offsets and the sizes without trailers of all blocks of the file, ordered by offset."""
-        indexes = [self._footer.index]
+        index_handles = [self._footer.index_handle]
         if self.properties.has_partitioned_index:
-            indexes += (partition.block for partition in self._index_block(self._footer.index))
-        filters = [handle for name, handle in self.meta_blocks.items() if name.startswith(_PARTITIONED_FILTER)]
-        indexed_blocks = [self._blocks_of_index(handle) for handle in (*indexes, *filters)]
-        other_blocks = [self._footer.index, self._footer.metaindex, *self.meta_blocks.values()]
+            index_handles += (partition.handle for partition in self._index_block(self._footer.index_handle))
+        filter_handles = [handle for name, handle in self.meta_handles.items() if name.startswith(_PARTITIONED_FILTER)]
+        indexed_blocks = [self._blocks_of_index(handle) for handle in (*index_handles, *filter_handles)]
+        other_handles = [self._footer.index_handle, self._footer.metaindex_handle, *self.meta_handles.values()]
         offsets, sizes = (
             np.concatenate(
-                [*(columns[i] for columns in indexed_blocks), np.array([block[i] for block in other_blocks], np.int64)]
+                [
+                    *(columns[i] for columns in indexed_blocks),
+                    np.array([handle[i] for handle in other_handles], np.int64),
+                ]
             )
             for i in range(2)
         )
         order = np.argsort(offsets, kind="stable")
         return offsets[order], sizes[order]
 
-    def _blocks_of_index(self, index: BlockHandle) -> tuple[Longs, Longs]:
+    def _blocks_of_index(self, index_handle: BlockHandle) -> tuple[Longs, Longs]:
         index_format = self.properties.index_format
-        offsets, sizes = block_offsets(self._block(index), index_format, self.path, self._file_offset(index))
+        offsets, sizes = block_offsets(
+            self._block(index_handle), index_format, self.path, self._file_offset(index_handle)
+        )
         if len(offsets):
-            last_block = int(np.argmax(offsets + sizes))
-            check_handle(BlockHandle(int(offsets[last_block]), int(sizes[last_block])), self._size, self.path)
+            last_index = int(np.argmax(offsets + sizes))
+            check_handle(BlockHandle(int(offsets[last_index]), int(sizes[last_index])), self._size, self.path)
         return offsets, sizes
 
-    def rows(self, block: BlockHandle) -> Iterator[TableRow]:
+    def rows(self, handle: BlockHandle) -> Iterator[TableRow]:
         """Return the rows of a data block, ordered by key, with the newest row of a key first."""
         self._refuse_dictionary()
-        return self._rows(block)
+        return self._rows(handle)
 
     def data_blocks(self) -> tuple[Longs, Longs]:
         """Return the offsets and the sizes without trailers of all data blocks, ordered by key."""
-        offsets, sizes = _end_to_end([self._blocks_of_index(index) for index in self._indexes])
+        offsets, sizes = _end_to_end([self._blocks_of_index(index_handle) for index_handle in self._index_handles])
         if (offsets[1:] < offsets[:-1] + sizes[:-1] + TRAILER_SIZE).any():
             raise SnapshotError("the data blocks of an SST file overlap, or are out of order", path=self.path)
         return offsets, sizes
 
-    def key_groups_of_blocks(self, prefix: int) -> tuple[Longs, Longs]:
+    def key_groups_of_blocks(self, prefix_bytes: int) -> tuple[Longs, Longs]:
         """Return for each data block the key group of its separator, and its size without trailer, as two arrays.
 
-        A key begins with its key group in `prefix` bytes.
+        A key begins with its key group in `prefix_bytes` bytes.
         """
-        form = self.properties.index_format
+        index_format = self.properties.index_format
         return _end_to_end(
             [
-                key_groups_of_blocks(self._block(index), form, prefix, self.path, self._file_offset(index))
-                for index in self._indexes
+                key_groups_of_blocks(
+                    self._block(index_handle), index_format, prefix_bytes, self.path, self._file_offset(index_handle)
+                )
+                for index_handle in self._index_handles
             ]
         )
 
     def separators(self) -> tuple[Bytes, Longs]:
         """Return the user key of each data block's separator, all keys end to end, and the end offset of each key."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
-        for index in self._indexes:
+        for index_handle in self._index_handles:
             more_keys, more_ends = separators(
-                self._block(index), self.properties.index_format, self.path, self._file_offset(index)
+                self._block(index_handle), self.properties.index_format, self.path, self._file_offset(index_handle)
             )
             data, ends = np.concatenate([data, more_keys]), np.append(ends, more_ends + len(data))
         return data, ends
 
     @property
-    def _indexes(self) -> list[BlockHandle]:
+    def _index_handles(self) -> list[BlockHandle]:
         """Handles of the blocks that together form the index of the data blocks."""
         if not self.properties.has_partitioned_index:
-            return [self._footer.index]
-        return [partition.block for partition in self._index_block(self._footer.index)]
+            return [self._footer.index_handle]
+        return [partition.handle for partition in self._index_block(self._footer.index_handle)]
 
     def read_blocks(self, offsets: Longs, sizes: Longs) -> DataBlocks:
         """Return the uncompressed contents of consecutive data blocks, with one read.
@@ -191,8 +198,8 @@ class SstTable:
                 "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored)
             )
         starts = offsets - start
-        blocks = uncompressed_blocks(stored, starts, starts + sizes, self.checksum, self.path, self.start + start)
-        if (blocks.data[blocks.ends[blocks.ends > blocks.starts] - 1] & HASH_INDEX >> 24).any():
+        blocks = uncompressed_blocks(stored, starts, starts + sizes, self.checksum_type, self.path, self.start + start)
+        if (blocks.data[blocks.ends[blocks.ends > blocks.starts] - 1] & HASH_INDEX_FLAG >> 24).any():
             raise UnsupportedError(
                 "cannot read data blocks with a hash index", path=self.path, advice=RESCALE_CANONICAL_SAVEPOINT
             )
@@ -203,35 +210,35 @@ class SstTable:
 
         This reads only the first and the last block of the index and of the data.
         """
-        first_block = last_block = self._footer.index
+        first_handle = last_handle = self._footer.index_handle
         for _ in range(2 if self.properties.has_partitioned_index else 1):
-            first_entry = next(self._index_block(first_block), None)
-            last_entry = _last_or_none(self._index_block(last_block, only_tail=True))
+            first_entry = next(self._index_block(first_handle), None)
+            last_entry = _last_or_none(self._index_block(last_handle, only_tail=True))
             if first_entry is None or last_entry is None:
                 return None
-            first_block, last_block = first_entry.block, last_entry.block
-        first_row = next(self.rows(first_block), None)
+            first_handle, last_handle = first_entry.handle, last_entry.handle
+        first_row = next(self.rows(first_handle), None)
         last_row = _last_or_none(
-            rows(self._block(last_block), self.path, self._file_offset(last_block), only_tail=True)
+            rows(self._block(last_handle), self.path, self._file_offset(last_handle), only_tail=True)
         )
         return None if first_row is None or last_row is None else (first_row, last_row)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
         """Yield the range tombstones, in the order of their first keys."""
-        if RANGE_DELETIONS in self.meta_blocks:
-            for row in self._rows(self.meta_blocks[RANGE_DELETIONS]):
+        if RANGE_DELETIONS in self.meta_handles:
+            for row in self._rows(self.meta_handles[RANGE_DELETIONS]):
                 yield RangeTombstone(row.key, row.value, row.sequence)
 
     def _refuse_dictionary(self) -> None:
-        if _DICTIONARY in self.meta_blocks:
+        if _DICTIONARY in self.meta_handles:
             raise UnsupportedError(
                 "cannot read the rows of an SST file that is compressed with a dictionary",
                 path=self.path,
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
-    def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        return rows(self._block(block), self.path, self._file_offset(block))
+    def _rows(self, handle: BlockHandle) -> Iterator[TableRow]:
+        return rows(self._block(handle), self.path, self._file_offset(handle))
 
     def _index_block(self, handle: BlockHandle, *, only_tail: bool = False) -> Iterator[IndexEntry]:
         index_format = self.properties.index_format
@@ -252,7 +259,7 @@ class SstTable:
             if offset_in_tail >= 0
             else self._read(handle.offset, size)
         )
-        return uncompressed_content(stored_block, self._footer.checksum, self.path, self._file_offset(handle))
+        return uncompressed_content(stored_block, self._footer.checksum_type, self.path, self._file_offset(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

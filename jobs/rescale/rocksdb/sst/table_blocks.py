@@ -26,7 +26,7 @@ from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 TRAILER_SIZE = 5
-LARGEST_BLOCK = LARGEST_RECORD + 64 * 1024 * 1024
+LARGEST_BLOCK_BYTES = LARGEST_RECORD + 64 * 1024 * 1024
 """Largest size of an uncompressed block, in bytes: a damaged length must not make this process allocate more.
 
 A block may end with a row of any size, after smaller rows up to RocksDB's block size.
@@ -76,14 +76,14 @@ class DataBlocks(NamedTuple):
 
 
 def uncompressed_blocks(
-    stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, path: str, offset: int
+    stored: bytes, starts: Longs, ends: Longs, checksum_type: ChecksumType, path: str, offset: int
 ) -> DataBlocks:
     """Return the uncompressed contents of stored blocks.
 
     Block i has the content `stored[starts[i]:ends[i]]`, then its trailer. `stored` lies in the file `path` from
     `offset` on. Raises the errors of `uncompressed_content`.
     """
-    check_blocks(stored, starts, ends + TRAILER_SIZE, kind, path, offset)
+    check_blocks(stored, starts, ends + TRAILER_SIZE, checksum_type, path, offset)
     data = np.frombuffer(bytearray(stored), np.uint8)
     if not data[ends].any():
         return DataBlocks(data, starts, ends)
@@ -96,20 +96,23 @@ def uncompressed_blocks(
     return DataBlocks(np.frombuffer(bytearray().join(block_contents), np.uint8), content_starts, content_ends)
 
 
-def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
+def uncompressed_content(stored_block: bytes, checksum_type: ChecksumType, path: str, offset: int) -> bytes:
     """Return the uncompressed content of a block; `stored_block` includes the trailer.
 
     `path` and `offset` are those of the block, for errors. Raises `SnapshotError` for a damaged block, and
-    `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
+    `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK_BYTES` bytes.
     """
-    check_block(stored_block, kind, path, offset)
+    check_block(stored_block, checksum_type, path, offset)
     end = len(stored_block) - TRAILER_SIZE
     return bytes(_decompressed(stored_block, 0, end, path, offset)) if stored_block[end] else stored_block[:end]
 
 
-def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> None:
+def check_block(stored_block: bytes, checksum_type: ChecksumType, path: str, offset: int) -> None:
     """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `uncompressed_content`."""
-    stored_checksum, computed_checksum = int.from_bytes(stored_block[-4:], "little"), CHECKSUMS[kind](stored_block[:-4])
+    stored_checksum, computed_checksum = (
+        int.from_bytes(stored_block[-4:], "little"),
+        CHECKSUM_FUNCTIONS[checksum_type](stored_block[:-4]),
+    )
     if stored_checksum != computed_checksum:
         raise WrongChecksum(
             "the checksum of a block is wrong",
@@ -121,21 +124,23 @@ def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int)
         )
 
 
-def check_blocks(stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, path: str, offset: int) -> None:
+def check_blocks(
+    stored: bytes, starts: Longs, ends: Longs, checksum_type: ChecksumType, path: str, offset: int
+) -> None:
     """Raise `WrongChecksum` for the first block whose checksum is wrong.
 
     Block i with its trailer is `stored[starts[i]:ends[i]]`; `stored` lies in the file `path` from `offset` on.
     """
-    checksum, stored_view = CHECKSUMS[kind], memoryview(stored)
+    checksum_of, stored_view = CHECKSUM_FUNCTIONS[checksum_type], memoryview(stored)
     content_ends = ends - 4
     expected_checksums = [
-        checksum(stored_view[start:end]) for start, end in zip(starts.tolist(), content_ends.tolist(), strict=True)
+        checksum_of(stored_view[start:end]) for start, end in zip(starts.tolist(), content_ends.tolist(), strict=True)
     ]
     stored_bytes = np.frombuffer(stored, np.uint8)[content_ends[:, None] + np.arange(4)]
-    wrong_blocks = np.flatnonzero(stored_bytes.view("<u4")[:, 0] != np.array(expected_checksums, np.uint32))
-    if len(wrong_blocks):
-        start = int(starts[wrong_blocks[0]])
-        check_block(stored[start : int(ends[wrong_blocks[0]])], kind, path, offset + start)
+    wrong_indices = np.flatnonzero(stored_bytes.view("<u4")[:, 0] != np.array(expected_checksums, np.uint32))
+    if len(wrong_indices):
+        start = int(starts[wrong_indices[0]])
+        check_block(stored[start : int(ends[wrong_indices[0]])], checksum_type, path, offset + start)
 
 
 def _xxh3(data: Buffer) -> int:
@@ -143,7 +148,7 @@ def _xxh3(data: Buffer) -> int:
     return (xxhash.xxh3_64_intdigest(data[:-1]) ^ data[-1] * _LAST_BYTE_FACTOR) & 0xFFFFFFFF
 
 
-CHECKSUMS: dict[ChecksumType, Callable[[Buffer], int]] = {
+CHECKSUM_FUNCTIONS: dict[ChecksumType, Callable[[Buffer], int]] = {
     ChecksumType.CRC32C: lambda data: masked_crc32c(bytes(data)),
     ChecksumType.XXHASH: lambda data: int(xxhash.xxh32_intdigest(data)),
     ChecksumType.XXHASH64: lambda data: xxhash.xxh64_intdigest(data) & 0xFFFFFFFF,
@@ -158,35 +163,35 @@ def _decompressed(stored: bytes, start: int, end: int, path: str, offset: int) -
     offset of the block in the file `path`.
     """
     content: Any
-    compression = stored[end]
-    if compression not in _COMPRESSIONS:
+    compression_type = stored[end]
+    if compression_type not in _COMPRESSIONS:
         raise EditReader(stored, path, offset).refusal(
-            "blocks with an unsupported compression", found=f"compression type {compression}"
+            "blocks with an unsupported compression", found=f"compression type {compression_type}"
         )
     size, varint_size = leading_varint(stored[start : start + 5])
     if not 0 < varint_size <= end - start:
         raise SnapshotError("the length of a compressed block is damaged", path=path, offset=offset)
-    if size > LARGEST_BLOCK:
+    if size > LARGEST_BLOCK_BYTES:
         raise UnsupportedError(
             "a block of an SST file is too large",
             path=path,
             offset=offset,
-            expected=f"at most {LARGEST_BLOCK} bytes",
+            expected=f"at most {LARGEST_BLOCK_BYTES} bytes",
             found=f"{size} bytes",
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     try:
-        if compression == _SNAPPY:
+        if compression_type == _SNAPPY:
             content = cramjam.snappy.decompress_raw(stored[start:end])
             content_size = len(content)
-        elif compression in (_ZLIB, _BZIP2):
-            decompressor = zlib.decompressobj(_LARGEST_WINDOW) if compression == _ZLIB else bz2.BZ2Decompressor()
+        elif compression_type in (_ZLIB, _BZIP2):
+            decompressor = zlib.decompressobj(_LARGEST_WINDOW) if compression_type == _ZLIB else bz2.BZ2Decompressor()
             content = decompressor.decompress(stored[start + varint_size : end], size + 1)
             content_size = len(content)
         else:
             content = bytearray(size)
             decompress_into = (
-                cramjam.lz4.decompress_block_into if compression in _LZ4_TYPES else cramjam.zstd.decompress_into
+                cramjam.lz4.decompress_block_into if compression_type in _LZ4_TYPES else cramjam.zstd.decompress_into
             )
             content_size = decompress_into(stored[start + varint_size : end], content)
     except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE, EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
 
-HASH_INDEX = 1 << 31
+HASH_INDEX_FLAG = 1 << 31
 """Bit in the number of restart points that says that a hash index follows them in the block."""
 
 
@@ -32,7 +32,7 @@ class IndexEntry(NamedTuple):
     """Handle of a block, and its separator: a user key from the block's last key to the next block's first key."""
 
     separator: bytes
-    block: BlockHandle
+    handle: BlockHandle
 
 
 class IndexFormat(NamedTuple):
@@ -57,10 +57,10 @@ def value_slices(block: bytes, path: str, offset: int, *, only_tail: bool = Fals
     """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
     reader, key = _entry_reader(block, path, offset, only_tail=only_tail), b""
     while reader.remaining:
-        shared_size, unshared_size, size = reader.varint32(), reader.varint32(), reader.varint32()
+        shared_size, unshared_size, value_size = reader.varint32(), reader.varint32(), reader.varint32()
         key = _key(reader, key, shared_size, unshared_size)
         begin = reader.position
-        reader.raw(size)
+        reader.raw(value_size)
         yield key, slice(begin, reader.position)
 
 
@@ -84,8 +84,8 @@ def index_entries(
             reader.varint32()
         key = _key(reader, key, shared_size, unshared_size)
         if index_format.is_delta_encoded and shared_size:
-            difference = reader.varint()
-            signed_difference = difference >> 1 ^ -(difference & 1)
+            encoded_difference = reader.varint()
+            signed_difference = encoded_difference >> 1 ^ -(encoded_difference & 1)
             handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed_difference)
         else:
             handle = read_handle(reader)
@@ -100,17 +100,19 @@ def _entry_reader(block: bytes, path: str, offset: int, *, only_tail: bool) -> E
     """Return a reader of the entries of a block, at the first entry or, with `only_tail`, at the last restart point."""
     restart_count = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
-    if restart_count & HASH_INDEX:
+    if restart_count & HASH_INDEX_FLAG:
         raise reader.refusal("blocks with a hash index, which is not supported")
     end = len(block) - 4 * (restart_count + 1)
     if end < 0:
         raise reader.error("a block has more restart points than fit into it", found=restart_count)
     reader.end = end
     if only_tail and restart_count:
-        restart = int.from_bytes(block[-8:-4], "little")
-        if restart > end:
-            raise reader.error("a restart point lies outside of its block", expected=f"at most {end}", found=restart)
-        reader.position = restart
+        restart_offset = int.from_bytes(block[-8:-4], "little")
+        if restart_offset > end:
+            raise reader.error(
+                "a restart point lies outside of its block", expected=f"at most {end}", found=restart_offset
+            )
+        reader.position = restart_offset
     return reader
 
 

@@ -12,8 +12,8 @@ from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.rocksdb.sst.table_entries import IndexFormat
 from rescale.text.errors import UnsupportedError
 
-PREFIX = "rocksdb."
-SESSION, _NUMBER = "creating.session.identity", "original.file.number"
+PROPERTY_PREFIX = "rocksdb."
+SESSION_PROPERTY, _NUMBER_PROPERTY = "creating.session.identity", "original.file.number"
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 """Metaindex names of the properties block and of the block of range tombstones."""
 
@@ -25,22 +25,23 @@ _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 
 @dataclass(frozen=True)
 class TableProperties:
-    """Properties of an SST file. `entries` counts rows and range tombstones.
+    """Properties of an SST file. `entry_count` counts rows and range tombstones.
 
     `index_size` is the size of the index in bytes before compression. `global_sequence` is the sequence number of all
-    rows of an ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file,
-    empty if it is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the
-    stored number of the file in this session, empty if it is unknown: an import gives the file another number.
+    rows of an ingested file (`SstFileWriter`), else 0. `session_id` is the random id of the session that wrote the
+    file, empty if it is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`).
+    `file_number` is the stored number of the file in this session, empty if it is unknown: an import gives the file
+    another number.
     """
 
     column_family: str
-    entries: int
+    entry_count: int
     index_size: int
     has_partitioned_index: bool
     index_format: IndexFormat
     global_sequence: int
-    session: bytes
-    number: bytes
+    session_id: bytes
+    file_number: bytes
 
 
 def read_properties(property_values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
@@ -50,7 +51,7 @@ def read_properties(property_values: Mapping[bytes, bytes], path: str, offset: i
     """
 
     def content(name: str) -> EditReader:
-        data = property_values.get(f"{PREFIX}{name}".encode())
+        data = property_values.get(f"{PROPERTY_PREFIX}{name}".encode())
         if data is None:
             raise EditReader(b"", path, offset).error(f"an SST file lacks the property {name}")
         return EditReader(data, path, offset)
@@ -60,29 +61,31 @@ def read_properties(property_values: Mapping[bytes, bytes], path: str, offset: i
 
     def is_set(name: str) -> bool:
         """Return whether a property of the index is set, which RocksDB 5.7 (in Flink 1.7) did not know."""
-        return f"{PREFIX}{name}".encode() in property_values and number(name) != 0
+        return f"{PROPERTY_PREFIX}{name}".encode() in property_values and number(name) != 0
 
-    kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
-    if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
+    index_type = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
+    if index_type not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
         raise UnsupportedError(
             "an SST file has an unsupported index",
             path=path,
-            found=f"index type {kind}",
+            found=f"index type {index_type}",
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     return TableProperties(
-        column_family=property_values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
-        entries=number("num.entries"),
+        column_family=property_values.get(f"{PROPERTY_PREFIX}column.family.name".encode(), b"").decode(
+            errors="replace"
+        ),
+        entry_count=number("num.entries"),
         index_size=number("index.size"),
-        has_partitioned_index=kind == _PARTITIONED,
+        has_partitioned_index=index_type == _PARTITIONED,
         index_format=IndexFormat(
             has_user_keys=is_set("index.key.is.user.key"),
             is_delta_encoded=is_set("index.value.is.delta.encoded"),
-            has_first_keys=kind == _WITH_FIRST_KEYS,
+            has_first_keys=index_type == _WITH_FIRST_KEYS,
         ),
         global_sequence=int.from_bytes(property_values.get(_GLOBAL_SEQUENCE, b""), "little"),
-        session=property_values.get(f"{PREFIX}{SESSION}".encode(), b""),
-        number=property_values.get(f"{PREFIX}{_NUMBER}".encode(), b""),
+        session_id=property_values.get(f"{PROPERTY_PREFIX}{SESSION_PROPERTY}".encode(), b""),
+        file_number=property_values.get(f"{PROPERTY_PREFIX}{_NUMBER_PROPERTY}".encode(), b""),
     )
 
 
@@ -105,4 +108,4 @@ def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> li
     """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share."""
     property_values = {name: varint(number) for name, number in (_NUMERIC_PROPERTIES | dict(numbers)).items()}
     property_values |= {name: text.encode() for name, text in (_TEXT_PROPERTIES | dict(texts)).items()}
-    return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(property_values.items())]
+    return [(f"{PROPERTY_PREFIX}{name}".encode(), value) for name, value in sorted(property_values.items())]

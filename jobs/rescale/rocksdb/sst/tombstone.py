@@ -25,23 +25,25 @@ def write_tombstone(
     """
     key = internal_key(InternalKey(begin, sequence, RANGE_DELETION))
     file = BlockFile()
-    index = file.add(write_entries(()))
-    range_deletions = file.add(write_entries([(key, end)]))
-    properties = file.add(write_entries(_properties(key, end, column_family, creation_time, index.size + TRAILER_SIZE)))
-    meta_blocks = {PROPERTIES: properties, RANGE_DELETIONS: range_deletions}
-    metaindex = file.add(
-        write_entries(((name, write_handle(handle)) for name, handle in meta_blocks.items()), stores_whole_keys=True)
+    index_handle = file.add(write_entries(()))
+    range_deletions_handle = file.add(write_entries([(key, end)]))
+    properties_handle = file.add(
+        write_entries(_properties(key, end, column_family, creation_time, index_handle.size + TRAILER_SIZE))
     )
-    return file.finish(metaindex, index)
+    meta_handles = {PROPERTIES: properties_handle, RANGE_DELETIONS: range_deletions_handle}
+    metaindex_handle = file.add(
+        write_entries(((name, write_handle(handle)) for name, handle in meta_handles.items()), stores_whole_keys=True)
+    )
+    return file.finish(metaindex_handle, index_handle)
 
 
 def _properties(
     key: bytes, end: bytes, column_family: tuple[int, str], creation_time: int, index_size: int
 ) -> list[tuple[bytes, bytes]]:
-    number, name = column_family
+    family_id, family_name = column_family
     return property_entries(
         {
-            "column.family.id": number,
+            "column.family.id": family_id,
             "creation.time": creation_time,
             "data.size": 0,
             "deleted.keys": 1,
@@ -53,5 +55,5 @@ def _properties(
             "raw.key.size": len(key),
             "raw.value.size": len(end),
         },
-        {"column.family.name": name, "compression": "Snappy", "merge.operator": "StringAppendTESTOperator"},
+        {"column.family.name": family_name, "compression": "Snappy", "merge.operator": "StringAppendTESTOperator"},
     )

@@ -39,4 +39,4 @@ def _database_with_ingested_files(snapshot: Snapshot, database: Database) -> Dat
         for table in database.tables
         if table.file.level == 0 and open_table(table, snapshot.contents).properties.global_sequence
     )
-    return replace(database, source=replace(database.source, ingested_files=ingested_names))
+    return replace(database, source=replace(database.source, ingested_names=ingested_names))

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from rescale.flink.keyed.header import require_header
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST_BYTES
 from rescale.rocksdb.stored_files import StoredFile, needed_files, newest_options
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
@@ -41,7 +41,7 @@ def database_with_tables(manifest_files: SnapshotFiles, operator: Operator, data
     extents = {file.name: file.extent for file in database.files}
 
     def content(file: StoredFile) -> bytes:
-        return manifest_files.read(extents[file.name], LARGEST_MANIFEST)
+        return manifest_files.read(extents[file.name], LARGEST_MANIFEST_BYTES)
 
     files = listed_files(manifest_files, extents.items())
     with located(operator=operator.label):
@@ -85,7 +85,7 @@ def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, byte
 def named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
     """Return the URI and the content of the small file `name` of a directory."""
     extent = next(file.extent for file in database.files if file.name == name)
-    return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
+    return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST_BYTES)
 
 
 def _stored_file(files: SnapshotFiles, name: str, extent: Extent) -> StoredFile:

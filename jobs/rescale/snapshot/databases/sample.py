@@ -50,7 +50,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
             if table_reader.index_size > room:
                 continue
             room -= table_reader.index_size
-            blocks = [entry.block for entry in table_reader.index()]
+            blocks = [entry.handle for entry in table_reader.index_entries()]
             for block in blocks[:: -(-len(blocks) // _MOST_BLOCKS)] if blocks else []:
                 if block.size + TRAILER_SIZE > room:
                     continue

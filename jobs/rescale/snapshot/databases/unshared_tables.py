@@ -248,7 +248,7 @@ def _session_and_number(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, by
         properties = open_table(table, snapshot.contents).properties
     except UnsupportedError:
         return None
-    return (properties.session, properties.number) if properties.session else None
+    return (properties.session_id, properties.file_number) if properties.session_id else None
 
 
 def _rewritten_files(

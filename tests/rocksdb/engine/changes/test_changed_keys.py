@@ -232,7 +232,7 @@ def histories(rng: Random) -> Iterator[Tree]:
 def test_keys_with_differing_values_are_always_found(
     monkeypatch: pytest.MonkeyPatch, read_at_once: int, seed: int
 ) -> None:
-    monkeypatch.setattr(entry_batches, "_READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(entry_batches, "_BYTES_AT_ONCE", read_at_once)
     rng = Random(seed)
     for _ in range(25):
         states = list(histories(rng))

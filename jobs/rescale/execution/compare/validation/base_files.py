@@ -15,7 +15,7 @@ from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.store_checksums import matching_checksums
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
-from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.database_layout import LEVEL_COUNT
 from rescale.runstate.certificate import CertifiedChecksums
 from rescale.runstate.follower.compared_copies import NO_COPIES, ComparedCopies
 from rescale.snapshot.databases.unshared_tables import UnsharedTables
@@ -113,7 +113,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
             found=result_files.get(differing_names[0]),
             advice=RERUN_ADVICE,
         )
-    top_level = min((file.level for file in base_files.values()), default=LEVELS)
+    top_level = min((file.level for file in base_files.values()), default=LEVEL_COUNT)
     for name in sorted(result_files.keys() - base_files.keys()):
         file = result_files[name]
         if not 0 < file.level < top_level or file.smallest_sequence <= base_manifest.last_sequence:

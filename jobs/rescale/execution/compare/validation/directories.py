@@ -136,7 +136,7 @@ class _DirectoryComparer:
         extents_by_source = [_extents_by_name(source) for source in old_databases]
         result_extents = _extents_by_name(new)
         pairs = [
-            FilePair(new.subtask, name, extents_by_source[origin.source][origin.name], result_extents[name])
+            FilePair(new.subtask, name, extents_by_source[origin.source_number][origin.name], result_extents[name])
             for name, origin in matches.origins.items()
         ]
         pairs += _pair_options_files(old_databases, new)
@@ -147,7 +147,10 @@ class _DirectoryComparer:
         try:
             opened_table = open_table(table, self._result)
             ranges = list(opened_table.range_tombstones())
-            has_rows = opened_table.properties.entries != len(ranges) or next(opened_table.index(), None) is not None
+            has_rows = (
+                opened_table.properties.entry_count != len(ranges)
+                or next(opened_table.index_entries(), None) is not None
+            )
         except (SnapshotError, UnsupportedError) as error:
             raise unreadable_result_error(error) from None
         if has_rows:
@@ -155,7 +158,7 @@ class _DirectoryComparer:
                 "an SST file with rows does not belong to the source",
                 path=self._result.uri(table.extent),
                 expected=f"only {len(ranges)} range tombstones",
-                found=f"{opened_table.properties.entries} entries",
+                found=f"{opened_table.properties.entry_count} entries",
             )
         return ranges
 
@@ -217,9 +220,9 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
 def _pair_options_files(old_databases: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair each OPTIONS file of a new directory with the OPTIONS file of the first source directory that has one."""
     source_options = [
-        _extents_by_name(old_database)[source.options]
+        _extents_by_name(old_database)[source.options_name]
         for old_database in sorted(old_databases, key=lambda old_database: old_database.key_groups)
-        if (source := old_database.known_source).options is not None
+        if (source := old_database.known_source).options_name is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):

@@ -124,7 +124,7 @@ class RowsWriter:
             )
             for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state_id))):
                 table = NewTable(
-                    written_table.size, written_table.smallest_key, written_table.largest_key, written_table.kinds
+                    written_table.size, written_table.smallest_key, written_table.largest_key, written_table.bound_kinds
                 )
                 tables.append(
                     StateTable(

@@ -66,21 +66,21 @@ def changed_keys(
     runs = [_SortedRun(tables, False) for tables in _runs(earlier_tables)] + [
         _SortedRun(tables, True) for tables in (*_runs(later_tables), *([table] for table in transient_tables))
     ]
-    points, oldest_sequences = _oldest_sequences(shared_files)
-    first_key = np.frombuffer(bytearray(begin), np.uint8)
+    range_bounds, oldest_sequences = _oldest_sequences(shared_files)
+    begin_key = np.frombuffer(bytearray(begin), np.uint8)
     for run in runs:
-        run.skip_to(first_key)
+        run.skip_to(begin_key)
     while True:
-        bound = min((run.last_key for run in runs if not run.is_at_end), default=end)
-        is_last = bound >= end
-        limit = np.frombuffer(bytearray(min(bound, end)), np.uint8)
-        parts = [(run, part) for run in runs if len((part := run.take_before(limit)).key_ends)]
+        end_of_batch = min((run.last_key for run in runs if not run.is_at_end), default=end)
+        is_last_batch = end_of_batch >= end
+        end_key = np.frombuffer(bytearray(min(end_of_batch, end)), np.uint8)
+        parts = [(run, part) for run in runs if len((part := run.take_before(end_key)).key_ends)]
         if parts:
             entries = joined_entries([part for _, part in parts])
             run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
             run_starts = np.append(np.int64(0), run_ends[:-1])
             is_later = np.array([run.is_later for run, _ in parts], np.int64)
-            changed_entries, newer_entries = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
+            changed_indices, newer_indices = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
             changed_count = entry_loop.changed_keys(
                 entries.data,
                 entries.keys,
@@ -92,22 +92,22 @@ def changed_keys(
                 run_starts,
                 run_ends,
                 is_later,
-                points.data,
-                points.ends,
+                range_bounds.data,
+                range_bounds.ends,
                 oldest_sequences,
                 last_sequence,
-                changed_entries,
-                newer_entries,
+                changed_indices,
+                newer_indices,
             )
             if changed_count:
-                is_newer = newer_entries[:changed_count] >= 0
+                is_newer = newer_indices[:changed_count] >= 0
                 undecided, decided = (
-                    entries.select(changed_entries[:changed_count][~is_newer]),
-                    entries.select(newer_entries[:changed_count][is_newer]),
+                    entries.select(changed_indices[:changed_count][~is_newer]),
+                    entries.select(newer_indices[:changed_count][is_newer]),
                 )
                 is_merged = decided.kinds == MERGE
                 yield Candidates(undecided.key_column, decided.select(~is_merged), decided.select(is_merged).key_column)
-        if is_last:
+        if is_last_batch:
             return
 
 
@@ -174,14 +174,14 @@ def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
         for file in files
         if file.largest_sequence > 0
     )
-    points = sorted({point for first, end, _ in ranges for point in (first, end)})
-    oldest, open_ranges, next_range = [], list[tuple[int, bytes]](), 0
-    for point in points:
-        while next_range < len(ranges) and ranges[next_range][0] <= point:
+    range_bounds = sorted({bound for begin, end, _ in ranges for bound in (begin, end)})
+    oldest_sequences, open_ranges, next_range = [], list[tuple[int, bytes]](), 0
+    for bound in range_bounds:
+        while next_range < len(ranges) and ranges[next_range][0] <= bound:
             _, end, sequence = ranges[next_range]
             heappush(open_ranges, (sequence, end))
             next_range += 1
-        while open_ranges and open_ranges[0][1] <= point:
+        while open_ranges and open_ranges[0][1] <= bound:
             heappop(open_ranges)
-        oldest.append(open_ranges[0][0] if open_ranges else ABOVE_ALL_SEQUENCES)
-    return keys_of(points), np.array(oldest, np.int64)
+        oldest_sequences.append(open_ranges[0][0] if open_ranges else ABOVE_ALL_SEQUENCES)
+    return keys_of(range_bounds), np.array(oldest_sequences, np.int64)

@@ -64,10 +64,10 @@ class Entries:
         """The keys end to end."""
         from rescale.rocksdb.engine.changes.entry_loop import copy_keys
 
-        sizes = self.key_ends - self.key_starts
-        data = np.empty(int(sizes.sum()), np.uint8)
+        key_sizes = self.key_ends - self.key_starts
+        data = np.empty(int(key_sizes.sum()), np.uint8)
         copy_keys(self.keys, self.key_starts, self.key_ends, data)
-        return Keys(data, np.cumsum(sizes))
+        return Keys(data, np.cumsum(key_sizes))
 
 
 _NO_BYTES, _NO_OFFSETS = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -77,18 +77,20 @@ NO_ENTRIES = Entries(_NO_BYTES, _NO_BYTES, *(_NO_OFFSETS,) * 5)
 def joined_entries(parts: Sequence[Entries]) -> Entries:
     if len(parts) == 1:
         return parts[0]
-    data_at = np.cumsum([0, *(len(part.data) for part in parts)])
-    keys_at = np.cumsum([0, *(len(part.keys) for part in parts)])
+    data_starts = np.cumsum([0, *(len(part.data) for part in parts)])
+    keys_starts = np.cumsum([0, *(len(part.keys) for part in parts)])
 
-    def shifted(name: str, starts: Longs) -> Longs:
-        return np.concatenate([getattr(part, name) + start for part, start in zip(parts, starts[:-1], strict=True)])
+    def shifted(column_name: str, starts: Longs) -> Longs:
+        return np.concatenate(
+            [getattr(part, column_name) + start for part, start in zip(parts, starts[:-1], strict=True)]
+        )
 
     return Entries(
         np.concatenate([part.data for part in parts]),
         np.concatenate([part.keys for part in parts]),
-        shifted("key_starts", keys_at),
-        shifted("key_ends", keys_at),
+        shifted("key_starts", keys_starts),
+        shifted("key_ends", keys_starts),
         np.concatenate([part.trailers for part in parts]),
-        shifted("value_starts", data_at),
-        shifted("value_ends", data_at),
+        shifted("value_starts", data_starts),
+        shifted("value_ends", data_starts),
     )
