@@ -100,11 +100,11 @@ class Steps:
         self._rows: list[tuple[str, float, float, int, str]] = []
 
     def measure(self, what: str, action: Callable[[], T]) -> T:
-        requests, start, before = REQUESTS.by_kind, time.perf_counter(), self._cpu()
+        requests, start, before = REQUESTS.by_operation, time.perf_counter(), self._cpu()
         result = action()
         spent, seconds = self._cpu() - before, time.perf_counter() - start
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        self._rows.append((what, spent, seconds, memory, request_counts(REQUESTS.by_kind - requests)))
+        self._rows.append((what, spent, seconds, memory, request_counts(REQUESTS.by_operation - requests)))
         return result
 
     def show(self, what: str, peaks: dict[str, float]) -> None:

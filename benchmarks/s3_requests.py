@@ -219,9 +219,9 @@ def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism
     rows = []
     for step, action in (("plan", planned), ("whole run", run)):
         costs = median_costs({name: partial(through, store, action) for name, store in stores.items()}, rounds)
-        before = REQUESTS.by_kind
+        before = REQUESTS.by_operation
         through(stores[RESCALE], action)
-        sent = REQUESTS.by_kind - before
+        sent = REQUESTS.by_operation - before
         rows.append((step, *(f"{cpu:.2f} ({seconds:.2f})" for cpu, seconds in costs.values()), request_counts(sent)))
     print(tabulate(rows, headers=(f"{what}: CPU s (s by the clock)", *stores, "requests")), end="\n\n", flush=True)
 

@@ -210,7 +210,7 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(LocalStore, "copy", refuse)
     monkeypatch.setattr(LocalStore, "delete", locked)
-    monkeypatch.setattr(LocalStore, "modified", lambda *_: datetime.now(UTC) - timedelta(hours=1))
+    monkeypatch.setattr(LocalStore, "modification_time", lambda *_: datetime.now(UTC) - timedelta(hours=1))
     checks = checks_of(str(tmp_path / "new"))
     verbs = ("copy ", "compare the clock", "delete the probes")
     assert outcomes_not_ok(checks) == dict.fromkeys(verbs, CheckOutcome.WARNING)

@@ -54,14 +54,14 @@ def objects_of_others(home: str) -> dict[str, bytes]:
 
 
 def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(home: str, server: S3Server) -> None:
-    before, sent = objects_of_others(home), REQUESTS.by_kind
+    before, sent = objects_of_others(home), REQUESTS.by_operation
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     move(plan, InProcessTasks())
     store = open_store(plan.target)
     store.begin_parts(f"{plan.target}/{'0' * 32}-keyed-0-12345678", "")  # as a killed task leaves it
     discard(plan.target)
     assert store.list(plan.target) == []
-    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_kind - sent)
+    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_operation - sent)
     execute_without_spark(plan)
     assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None

@@ -89,7 +89,7 @@ def take_own_scratch() -> None:
 def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
     """Install the client, order of work, sizes and clock of a history, which is played in the block."""
     store = S3Store(client)  # type: ignore[arg-type] # the client answers all requests that the store makes
-    store.part_limits = PartLimits(smallest_part=SMALLEST_PART, most_parts=10_000)
+    store.part_limits = PartLimits(smallest_part_bytes=SMALLEST_PART, most_parts=10_000)
     _Current.store, _Current.order = store, order
     with (
         patch.object(planner, "PART_SIZE", sizes.part),

@@ -87,9 +87,11 @@ def test_chunks_have_the_size_asked_for_whatever_the_store_reads(
     file = tmp_path / "state"
     file.write_bytes(bytes(range(250)) * 2)
     files = SnapshotFiles((("", None), (str(file), None)))
-    monkeypatch.setattr(LocalStore, "chunk_size", lambda _, length, at_once=None: 20 if length > 100 else at_once or 50)
+    monkeypatch.setattr(
+        LocalStore, "chunk_size", lambda _, length, bytes_at_once=None: 20 if length > 100 else bytes_at_once or 50
+    )
     content = file.read_bytes()[7 : 7 + length]
-    for at_once, most in ((8, min(8, length)), (None, min(20 if length > 100 else 50, length))):
-        chunks = list(files.chunks(Extent(1, 7, length), at_once))
+    for bytes_at_once, most in ((8, min(8, length)), (None, min(20 if length > 100 else 50, length))):
+        chunks = list(files.chunks(Extent(1, 7, length), bytes_at_once))
         assert b"".join(chunks) == content
         assert max(map(len, chunks)) == most

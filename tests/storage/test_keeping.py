@@ -88,7 +88,10 @@ def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: 
     unprotected_store(source).put(source, DATA)
     s3.declare(parent(kept))
     before = REQUESTS.bytes_copied
-    with patch("rescale.storage.keeping._PART_SIZE", 5 * MIB), patch("rescale.storage.keeping._LARGEST_COPY", largest):
+    with (
+        patch("rescale.storage.keeping._PART_SIZE", 5 * MIB),
+        patch("rescale.storage.keeping._LARGEST_COPY_BYTES", largest),
+    ):
         sent = requests_of(lambda: keep(kept, span(source), parent(kept)))
     assert {kind: sent[kind] for kind in ("CopyObject", "UploadPartCopy") if sent[kind]} == requests
     assert not sent["GetObject"]

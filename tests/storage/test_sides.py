@@ -10,7 +10,7 @@ import pytest
 
 from rescale.storage.s3.s3_client import client_for
 from rescale.storage.sides import (
-    TARGETS,
+    TARGETS_VARIABLE,
     StoreSide,
     aws_variables,
     configure_side,
@@ -123,4 +123,4 @@ def test_other_threads_never_see_the_variables_of_a_client_that_is_made() -> Non
     reader.join()
     assert environments == [dict(os.environ)]
     assert environments[0]["AWS_ACCESS_KEY_ID"] == "plain"
-    assert TARGETS not in environments[0]
+    assert TARGETS_VARIABLE not in environments[0]

@@ -42,7 +42,7 @@ def test_put_file_is_read_back(store: Store, home: str) -> None:
     assert store.read(uri, 3, 0, pin) == b""
     assert store.read_all(uri, 10) == (b"0123456789", pin)
     assert [entry.uri for entry in store.list(home)] == [uri]
-    assert store.modified(uri) is not None
+    assert store.modification_time(uri) is not None
 
 
 def test_read_of_a_changed_file_is_refused(store: Store, home: str) -> None:
@@ -294,9 +294,9 @@ def test_listing_can_be_limited_to_names_with_a_prefix(store: Store, home: str) 
 def test_folders_of_a_directory_are_listed_without_their_files(store: Store, home: str) -> None:
     for name in ("b/1", "a/b/c", "a/d", "file"):
         store.put(join(home, name), b"")
-    assert store.folders(home) == ["a", "b"]
-    assert store.folders(join(home, "a")) == ["b"]
-    assert store.folders(join(home, "none")) == store.folders(join(home, "b")) == []
+    assert store.folder_names(home) == ["a", "b"]
+    assert store.folder_names(join(home, "a")) == ["b"]
+    assert store.folder_names(join(home, "none")) == store.folder_names(join(home, "b")) == []
 
 
 def test_stats_of_many_files_equal_single_stats(store: Store, home: str) -> None:

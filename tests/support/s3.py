@@ -150,10 +150,10 @@ def requests_of(look: Callable[[], object]) -> Counter[str]:
     `look` is repeated if a request was repeated, as happens with a busy server.
     """
     while True:
-        before, repeated = REQUESTS.by_kind, REQUESTS.repeat_count
+        before, repeated = REQUESTS.by_operation, REQUESTS.repeat_count
         look()
         if REQUESTS.repeat_count == repeated:
-            return REQUESTS.by_kind - before
+            return REQUESTS.by_operation - before
 
 
 @contextmanager

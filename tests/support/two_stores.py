@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.storage.s3.s3_store import S3Store
-from rescale.storage.sides import TARGETS, StoreSide
+from rescale.storage.sides import TARGETS_VARIABLE, StoreSide
 from rescale.storage.store import Store
 from support.s3 import S3Server, strict_s3_server
 from support.snapshots import directory
@@ -32,7 +32,9 @@ class TwoStores:
     @property
     def environment(self) -> dict[str, str]:
         """Environment of processes that have access to S3 only by profiles."""
-        variables = {name: value for name, value in os.environ.items() if "AWS_" not in name and name != TARGETS}
+        variables = {
+            name: value for name, value in os.environ.items() if "AWS_" not in name and name != TARGETS_VARIABLE
+        }
         return {**variables, "AWS_CONFIG_FILE": str(self.config), "AWS_EC2_METADATA_DISABLED": "true"}
 
     @property

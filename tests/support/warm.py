@@ -68,7 +68,7 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.execution.rekeying.write_ranges.RANGE_SIZE", RANGE_SIZE),
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
-        patch("rescale.storage.side_by_side.THREADS", 1),  # so that calls come in a fixed order
+        patch("rescale.storage.side_by_side.THREAD_COUNT", 1),  # so that calls come in a fixed order
         patch("rescale.cli.command_steps.run_step", run_steps),
         patch("rescale.cli.command_steps.LastingProcess", InThisProcess),
     ):

@@ -30,7 +30,7 @@ from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
 planner.PART_SIZE = write_ranges.RANGE_SIZE = 25_000
 inline.INLINE_LIMIT = 0
-S3Store.part_limits = PartLimits(smallest_part=1, most_parts=10_000)
+S3Store.part_limits = PartLimits(smallest_part_bytes=1, most_parts=10_000)
 time.sleep = lambda seconds, pause=time.sleep: pause(seconds / 50)
 """
 """Code that a process runs when it starts."""

@@ -186,7 +186,7 @@ class _Probes:
             "compare the clock of this machine with the time of the probe",
             "S3 refuses requests of a machine whose clock is wrong",
         ) as trial:
-            write_time = self._store.modified(self._put_uri)
+            write_time = self._store.modification_time(self._put_uri)
             if write_time is None:
                 raise RequestError("the probe is gone", path=self._put_uri, advice="find out who deletes files there")
             skew_seconds = (datetime.now(UTC) - write_time).total_seconds()

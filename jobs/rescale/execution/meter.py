@@ -100,7 +100,7 @@ class Meter:
         with self._lock:
             self._peaks.append(_peak_memory_bytes())
             _reset_peak()
-            counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.repeat_count, REQUESTS.bytes_copied)
+            counters = StepCounters(self._records, REQUESTS.by_operation, REQUESTS.repeat_count, REQUESTS.bytes_copied)
             return Reading(counters, len(self._workers), len(self._stages), len(self._peaks))
 
     def process_since(self, before: Reading) -> StepCounters:

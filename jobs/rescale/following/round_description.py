@@ -82,5 +82,5 @@ def _kind(plan: Plan, previous_round: Round | None) -> RoundKind:
 def _checkpoint_time(plan: Plan) -> float | None:
     """Return the time of the checkpoint's `_metadata`, in seconds since 1970."""
     uri = join(plan.source, METADATA)
-    write_time = open_store(uri).modified(uri)
+    write_time = open_store(uri).modification_time(uri)
     return None if write_time is None else write_time.timestamp()

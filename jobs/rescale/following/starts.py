@@ -98,7 +98,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
 def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
     """Return whether a checkpoint was written after that of the newest round; False if one time is unknown."""
     uri = join(checkpoint_directory(checkpoints, number), METADATA)
-    write_time = open_store(uri).modified(uri)
+    write_time = open_store(uri).modification_time(uri)
     return write_time is not None and newest.taken is not None and write_time.timestamp() > newest.taken
 
 

@@ -8,13 +8,13 @@ from rescale.plan.pieces import Piece, extent_of
 from rescale.plan.plan import Plan
 
 
-def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
+def piece_chunks(plan: Plan, pieces: Iterable[Piece], bytes_at_once: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of the pieces in chunks of at most `bytes_at_once` bytes (default: the plan's chunk size)."""
     for piece in pieces:
         if piece.file is None:
             yield _literal_bytes(plan, piece)
         else:
-            yield from plan.contents.chunks(extent_of(piece), at_once or plan.chunk_size)
+            yield from plan.contents.chunks(extent_of(piece), bytes_at_once or plan.chunk_size)
 
 
 def read_piece(plan: Plan, piece: Piece) -> tuple[str, bytes]:

@@ -19,7 +19,7 @@ from rescale.runstate.places import is_document, is_follower_file, is_in_followe
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated_errors
-from rescale.storage.files.mounts import location_of
+from rescale.storage.files.mounts import device_path_of
 from rescale.storage.locations import contains, is_s3, join, parent, resolve_links, split_s3
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
@@ -68,7 +68,7 @@ def refuse_place_of_documents(target: str) -> None:
 def _overlaps_on_disk(snapshot: str, target: str) -> bool:
     if is_s3(snapshot) or is_s3(target):
         return False
-    source_location, target_location = location_of(Path(snapshot)), location_of(Path(target))
+    source_location, target_location = device_path_of(Path(snapshot)), device_path_of(Path(target))
     return source_location.contains(target_location) or target_location.contains(source_location)
 
 
@@ -76,7 +76,7 @@ def is_same_place(target: str, other_target: str) -> bool:
     """Return whether two targets are the same directory, also through links and mounts."""
     if is_s3(target) or is_s3(other_target):
         return target == other_target
-    return location_of(Path(target)) == location_of(Path(other_target))
+    return device_path_of(Path(target)) == device_path_of(Path(other_target))
 
 
 def refuse_misplaced(target: str) -> None:
@@ -155,7 +155,7 @@ def _foreign_names(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
     names = []
     try:
         for path in folder.iterdir():
-            if path.name == document_folders.STAGING or path.name in document_folders.HIDDEN:
+            if path.name == document_folders.STAGING or path.name in document_folders.HIDDEN_NAMES:
                 continue
             if not is_ours(path.name) or not stat.S_ISREG(path.lstat().st_mode):
                 names.append(path.name)

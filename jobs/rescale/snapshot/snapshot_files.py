@@ -68,15 +68,17 @@ class SnapshotFiles:
         """Return the first `size` bytes of an extent, or all bytes if it is shorter."""
         return self.read(extent._replace(length=min(extent.length, size)))
 
-    def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of an extent, at most `at_once` at a time; without `at_once` the store decides."""
+    def chunks(self, extent: Extent, bytes_at_once: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of an extent, at most `bytes_at_once` at a time; if it is None, the store decides."""
         if extent.file == WRITTEN_FILE_NUMBER:
             yield self.read(extent)
             return
         uri, pin = self.versions[extent.file]
-        for data in read_in_chunks(uri, extent.start, extent.length, pin, at_once):
+        for data in read_in_chunks(uri, extent.start, extent.length, pin, bytes_at_once):
             count(len(data))
-            yield from (data[i : i + at_once] for i in range(0, len(data), at_once)) if at_once else (data,)
+            yield from (
+                (data[i : i + bytes_at_once] for i in range(0, len(data), bytes_at_once)) if bytes_at_once else (data,)
+            )
 
     def read_each(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return the bytes of each extent; extents that lie end to end are read together."""

@@ -39,11 +39,11 @@ def checksum_of_etag(etag: str) -> Checksum | None:
 
 def common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
     """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
-    other_sums = dict(others)
-    shared_checksums = [checksum for checksum in checksums if checksum.algorithm in other_sums]
+    other_values = dict(others)
+    shared_checksums = [checksum for checksum in checksums if checksum.algorithm in other_values]
     return (
         shared_checksums[0]
-        if shared_checksums and shared_checksums[0].value == other_sums[shared_checksums[0].algorithm]
+        if shared_checksums and shared_checksums[0].value == other_values[shared_checksums[0].algorithm]
         else None
     )
 

@@ -84,7 +84,7 @@ class CopyRefused(Exception):  # noqa: N818
 class PartLimits(NamedTuple):
     """Limits of parts of a file: the smallest size in bytes of all but the last, and the largest number of parts."""
 
-    smallest_part: int
+    smallest_part_bytes: int
     most_parts: int
 
 
@@ -102,16 +102,16 @@ class Store(Protocol):
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         """Return `stat` of each file, in as few requests as possible."""
 
-    def modified(self, uri: str) -> datetime | None:
+    def modification_time(self, uri: str) -> datetime | None:
         """Return the time when a file was written; None if there is no file."""
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:
         """Return the checksums of the pinned version that the store computed itself, the strongest first."""
 
-    def chunk_size(self, length: int, at_once: int | None = None) -> int:
+    def chunk_size(self, length: int, bytes_at_once: int | None = None) -> int:
         """Return the best size of one read in bytes, for a caller that needs `length` bytes.
 
-        The caller processes `at_once` bytes together; None if any size suits the caller.
+        The caller processes `bytes_at_once` bytes together; None if any size suits the caller.
         """
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
@@ -120,8 +120,8 @@ class Store(Protocol):
         Raises `SnapshotError` if the file is too short, or is not in the pinned version.
         """
 
-    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
-        """Return a whole file, and its version. Raises `SnapshotError` if it has more than `limit` bytes."""
+    def read_all(self, uri: str, limit_bytes: int) -> tuple[bytes, Pin]:
+        """Return a whole file, and its version. Raises `SnapshotError` if it has more than `limit_bytes` bytes."""
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
@@ -139,7 +139,7 @@ class Store(Protocol):
         files below it. Raises `RequestError` if the directory may not be listed.
         """
 
-    def folders(self, directory: str) -> Sequence[str]:
+    def folder_names(self, directory: str) -> Sequence[str]:
         """Return the names of the folders that lie directly in a directory, sorted; a folder may hold no file.
 
         This takes few requests, however many files lie in the folders. Raises the errors of `list`.

@@ -11,7 +11,7 @@ from rescale.storage.locations import is_s3
 from rescale.storage.sides import is_one_store
 from rescale.storage.store import open_store, read_in_chunks
 
-_LARGEST_COPY = 1 << 30
+_LARGEST_COPY_BYTES = 1 << 30
 """Largest number of bytes that one request copies (CopyObject).
 
 S3 would copy 5 GiB, but some stores send no byte until a copy is made, and a silent store is given up
@@ -21,7 +21,7 @@ S3 would copy 5 GiB, but some stores send no byte until a copy is made, and a si
 _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""
 
-_IN_MEMORY = BoundedSemaphore(4)
+_PARTS_IN_MEMORY = BoundedSemaphore(4)
 """Limits the number of parts, or files of one part, in memory at once, because callers copy many files at once."""
 
 
@@ -39,7 +39,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
         except CopyRefused:
             is_copied_by_store = False
     if source.length <= _PART_SIZE:
-        with _IN_MEMORY:
+        with _PARTS_IN_MEMORY:
             store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
         return
     upload_id = store.begin_parts(uri, staging)
@@ -52,7 +52,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
                 continue
             except CopyRefused:
                 is_copied_by_store = False
-        with _IN_MEMORY:
+        with _PARTS_IN_MEMORY:
             data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
             receipts.append(store.put_part(uri, upload_id, number, start, data))
     store.complete_parts(uri, upload_id, receipts, source.length)
@@ -60,7 +60,9 @@ def keep(uri: str, source: Span, staging: str) -> None:
 
 def takes_one_request(uri: str, source: Span) -> bool:
     """Tell whether one request can link or copy `source` to `uri` inside the store, which may still refuse it."""
-    return source.is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
+    return (
+        source.is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY_BYTES)
+    )
 
 
 def is_one_file(uri: str, other: str) -> bool:

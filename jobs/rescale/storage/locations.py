@@ -29,8 +29,8 @@ access point's name."""
 
 _COPY_ADVICE = "copy the whole savepoint to such a location, and Rescale finds its files there"
 _NO_KEYS_ADVICE = "name a bucket without user or keys: credentials are not part of its name"
-_EXPECTED = "a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)"
-_ADVICE = {
+_EXPECTED_FORMS = "a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)"
+_ADVICE_BY_SCHEME = {
     "file": f"name the whole path; for a file of another machine: {_COPY_ADVICE}",
     **dict.fromkeys(
         ("http", "https"),
@@ -44,7 +44,7 @@ def normalise(text: str) -> str:
 
     Raises `RequestError` for other texts.
     """
-    if not _is_text(text):
+    if not _is_encodable(text):
         raise RequestError("this location is not valid UTF-8", path=ascii(text), advice="rename the file or directory")
     if text == "~" or text.startswith("~/"):  # a shell does not expand `--target=~/x`
         raise RequestError(
@@ -57,45 +57,45 @@ def normalise(text: str) -> str:
         raise RequestError(
             "the location is -, by which other programs mean standard input or output",
             path=text,
-            expected=_EXPECTED,
+            expected=_EXPECTED_FORMS,
             advice="name a file or directory; one with this name is ./-",
         )
     if not text:
         raise RequestError(
             "the location is empty",
-            expected=_EXPECTED,
+            expected=_EXPECTED_FORMS,
             advice="give one; if a variable should hold it, check that the variable is set",
         )
     match = _SCHEME.fullmatch(text)
     if match is None:
         return _clean_path(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
-    scheme, rest = match[1].lower(), match[2]
-    if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
+    scheme, after_scheme = match[1].lower(), match[2]
+    if scheme == "file" and (local := _LOCAL_PATH.fullmatch(after_scheme)):
         return _clean_path(local[1])
-    if scheme in _S3_SCHEMES and rest.startswith("//"):
-        if rest.startswith(f"//{_ARN}"):
-            return _access_point(text, rest[2:])
-        bucket, _, key = rest[2:].partition("/")
+    if scheme in _S3_SCHEMES and after_scheme.startswith("//"):
+        if after_scheme.startswith(f"//{_ARN}"):
+            return _access_point(text, after_scheme[2:])
+        bucket, _, key = after_scheme[2:].partition("/")
         if bucket and not {"@", ":"} & {
             *bucket
         }:  # Hadoop once took access keys in URIs; in a plan, everybody could read them
             return _s3_uri(bucket, key)
     raise RequestError(
         f"not a location that Rescale can read: {text!r}",
-        expected=_EXPECTED,
+        expected=_EXPECTED_FORMS,
         found=text,
-        advice=_advice(scheme, rest),
+        advice=_advice(scheme, after_scheme),
     )
 
 
-def _advice(scheme: str, rest: str) -> str:
+def _advice(scheme: str, after_scheme: str) -> str:
     """Return advice for a location that is not readable; it does not repeat the location, which may hold a secret."""
     if scheme in _S3_SCHEMES:
-        has_bucket = rest.startswith("//") and rest[2:3] not in ("", "/")
+        has_bucket = after_scheme.startswith("//") and after_scheme[2:3] not in ("", "/")
         return _NO_KEYS_ADVICE if has_bucket else "name a bucket: s3://bucket/key"
-    if scheme not in _ADVICE and not rest.startswith("/"):
+    if scheme not in _ADVICE_BY_SCHEME and not after_scheme.startswith("/"):
         return "for a local file or directory with a colon in its name, write ./ in front of the name"
-    return _ADVICE.get(scheme, _COPY_ADVICE)
+    return _ADVICE_BY_SCHEME.get(scheme, _COPY_ADVICE)
 
 
 def join(directory: str, relative: str) -> str:
@@ -151,7 +151,7 @@ def _working_directory(text: str) -> str:
         ) from None
 
 
-def _is_text(name: str) -> bool:
+def _is_encodable(name: str) -> bool:
     """Tell whether UTF-8 can encode a name. It cannot encode the surrogates by which Python represents other bytes."""
     try:
         name.encode()

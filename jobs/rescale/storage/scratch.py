@@ -32,11 +32,11 @@ from rescale.text.names import encodable
 MARKER = ".rescale-scratch"
 """Name of the marker of a scratch directory."""
 
-_LARGEST_MARKER = 4096
+_LARGEST_MARKER_BYTES = 4096
 """Largest marker, in bytes."""
 
-SHORT_PLACE = "/tmp"
-"""Place for sockets, which must have short paths."""
+SHORT_BASE_FOLDER = "/tmp"
+"""Directory for scratch directories with sockets, which must have short paths."""
 
 _WRITABLE_ADVICE = (
     "name a writable directory in SPARK_LOCAL_DIRS, or in TMPDIR (on a Spark cluster: in spark.local.dir)"
@@ -50,7 +50,7 @@ MORE_ROOM_ADVICE = Advice(
 )
 """Advice for a full scratch directory."""
 
-_SPARK_DIRECTORIES = "blockmgr-*"
+_SPARK_DIRECTORY_PATTERN = "blockmgr-*"
 """Scratch directories of Spark's applications (`DiskBlockManager`), which killed applications leave."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -82,20 +82,20 @@ def temporary_directory() -> str:
     Raises `RequestError` if there is none, or if its name is not UTF-8: processes tell each other its name in JSON.
     """
     try:
-        place = owned.temporary_place()
+        directory = owned.temporary_folder()
     except FileNotFoundError as error:
         raise RequestError(
             "there is no writable directory for temporary files",
             found=error.strerror,
             advice="set TMPDIR to a directory that the user who runs this may write to",
         ) from None
-    if encodable(place) != place:
+    if encodable(directory) != directory:
         raise RequestError(
             "the name of the directory for temporary files is not UTF-8",
-            path=ascii(place),
+            path=ascii(directory),
             advice="set TMPDIR to another directory",
         )
-    return place
+    return directory
 
 
 def scratch_directory() -> str:
@@ -105,25 +105,25 @@ def scratch_directory() -> str:
 
 def scratch_directories() -> list[str]:
     """Return all directories in which tasks may make scratch directories."""
-    places = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
-    return places or [temporary_directory()]
+    directories = [directory for directory in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if directory]
+    return directories or [temporary_directory()]
 
 
 @contextmanager
-def scratch_errors(place: str | None = None) -> Iterator[None]:
+def scratch_errors(default_path: str | None = None) -> Iterator[None]:
     """Raise errors of the operating system in the block, which uses a scratch directory, as Rescale's.
 
-    The error names `place`, or the first scratch directory, if the operating system names no file. It is a
+    The error names `default_path`, or the first scratch directory, if the operating system names no file. It is a
     `RequestError` if there can be no directory, or if this user may not write to it; else it is a `StoreError`.
     """
     try:
         yield
     except OSError as error:
-        kind = error_class(error)
-        raise kind(
+        error_type = error_class(error)
+        raise error_type(
             f"the scratch directory cannot be used: {error.strerror}",
-            path=str(error.filename or place or scratch_directory()),
-            advice=MORE_ROOM_ADVICE if kind is StoreError else _WRITABLE_ADVICE,
+            path=str(error.filename or default_path or scratch_directory()),
+            advice=MORE_ROOM_ADVICE if error_type is StoreError else _WRITABLE_ADVICE,
         ) from None
 
 
@@ -139,32 +139,36 @@ class _Marker(NamedTuple):
 
 
 @contextmanager
-def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
-    """Make a new directory in `place` for the block, and remove it afterwards. `place` is made if needed, and stays."""
-    owned.make_folder(place)
-    remove_abandoned(place)
-    path = owned.make_unique_folder(place, kind)
+def scratch_folder(base_folder: Path, kind: ScratchKind) -> Iterator[Path]:
+    """Make a new directory in `base_folder` for the block, and remove it afterwards.
+
+    `base_folder` is made if needed, and stays.
+    """
+    owned.make_folder(base_folder)
+    remove_abandoned(base_folder)
+    path = owned.make_unique_folder(base_folder, kind)
     identity = mounts.identity_of(path)
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    marker = owned.new_file(path / MARKER)
+    folder_descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    marker_descriptor = owned.new_file(path / MARKER)
     try:
-        for lock in (directory, marker):  # lock the directory, too: releases without markers check only that lock
+        # Lock the directory, too: releases without markers check only that lock.
+        for descriptor in (folder_descriptor, marker_descriptor):
             with _ignoring_missing_locks():
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        os.write(marker, msgspec.json.encode(_marker_of(path)))
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(marker_descriptor, msgspec.json.encode(_marker_of(path)))
         yield path
     finally:
         with suppress(OSError):
             if identity is not None:
                 owned.remove_tree(path, identity, MARKER)
-        os.close(marker)
-        os.close(directory)
+        os.close(marker_descriptor)
+        os.close(folder_descriptor)
 
 
-def remove_abandoned(place: Path) -> None:
-    """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
-    spark_directories = [path for path in place.parent.glob(_SPARK_DIRECTORIES) if not path.is_symlink()]
-    for directory in {place, *spark_directories}:
+def remove_abandoned(base_folder: Path) -> None:
+    """Remove the scratch directories of dead processes in `base_folder`, and in Spark's directories beside it."""
+    spark_directories = [path for path in base_folder.parent.glob(_SPARK_DIRECTORY_PATTERN) if not path.is_symlink()]
+    for directory in {base_folder, *spark_directories}:
         for path in list(directory.glob("rescale-*")):
             if path.name.startswith(tuple(ScratchKind)):
                 remove_if_abandoned(path)
@@ -174,27 +178,27 @@ def remove_if_abandoned(path: Path) -> None:
     """Remove a scratch directory if its marker is valid and its process is dead."""
     # Errors mean that the directory is in use, or belongs to another user.
     with suppress(OSError, RequestError), ExitStack() as stack:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        stack.callback(os.close, folder)
-        folder_status = os.fstat(folder)
-        marker = owned.open_in(folder, MARKER)
-        stack.callback(os.close, marker)
-        marker_status = os.fstat(marker)
+        folder_descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        stack.callback(os.close, folder_descriptor)
+        folder_status = os.fstat(folder_descriptor)
+        marker_descriptor = owned.open_in(folder_descriptor, MARKER)
+        stack.callback(os.close, marker_descriptor)
+        marker_status = os.fstat(marker_descriptor)
         if (
             not stat.S_ISREG(marker_status.st_mode)
             or marker_status.st_nlink > 1
             or {marker_status.st_uid, folder_status.st_uid} != {os.geteuid()}
         ):
             return
-        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_abandoned(os.read(marker, _LARGEST_MARKER), path, folder_status.st_ino):
+        fcntl.flock(marker_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_abandoned(os.read(marker_descriptor, _LARGEST_MARKER_BYTES), path, folder_status.st_ino):
             owned.remove_tree(path, mounts.Identity(folder_status.st_dev, folder_status.st_ino), MARKER)
 
 
 def remove_all_abandoned() -> None:
     """Remove the scratch directories of dead processes in all places where this machine has such directories."""
-    for place in {temporary_directory(), *scratch_directories(), SHORT_PLACE}:
-        remove_abandoned(Path(place))
+    for base_folder in {temporary_directory(), *scratch_directories(), SHORT_BASE_FOLDER}:
+        remove_abandoned(Path(base_folder))
 
 
 def unnamed_file() -> IO[bytes]:

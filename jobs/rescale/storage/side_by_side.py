@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-THREADS = 32
+THREAD_COUNT = 32
 """Largest number of threads that work at once."""
 
 
@@ -21,5 +21,5 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     items = list(items)
     if len(items) < 2:
         return list(map(function, items))
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(THREAD_COUNT) as pool:
         return list(pool.map(function, items))

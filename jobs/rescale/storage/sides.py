@@ -24,11 +24,11 @@ from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX, FOLDERS
 from rescale.storage.locations import contains, is_s3
 from rescale.text.errors import RequestError
 
-TARGETS = "RESCALE_TARGETS"
+TARGETS_VARIABLE = "RESCALE_TARGETS"
 """Variable with the declared targets, as a JSON list of locations."""
 
-_AWS = "AWS_"
-_PROFILE = "AWS_PROFILE"
+_AWS_PREFIX = "AWS_"
+_PROFILE_VARIABLE = "AWS_PROFILE"
 
 _SHARED_VARIABLES = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
 """Variables that apply to both sides, unless a side has its own. A side unsets such a variable by an empty value."""
@@ -47,7 +47,7 @@ profile takes precedence over such keys.
 
 _ACCESS_VARIABLES = (
     *_VARIABLES_BESIDE_PROFILES,
-    *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    *(_PROFILE_VARIABLE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
 """Variables that give access. Without a prefix, they also apply to a side whose own variables give no access, for
 example only a region.
@@ -71,12 +71,12 @@ _ENVIRONMENT_LOCK = threading.Lock()
 _BUCKET_END = 3
 """Number of components of `s3://bucket`, split at slashes."""
 
-_PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
+_SIDE_PREFIXES = tuple(side.prefix + _AWS_PREFIX for side in StoreSide)
 
 
 def side_of(uri: str) -> StoreSide:
     """Return TARGET for a normalised location in or beside a declared target, or if none is declared; else SOURCE."""
-    declared_targets = os.environ.get(TARGETS)
+    declared_targets = os.environ.get(TARGETS_VARIABLE)
     if declared_targets is None or any(
         contains(root, uri) or contains(root + DOCUMENTS_SUFFIX, uri) for root in _roots(declared_targets)
     ):
@@ -106,20 +106,22 @@ def has_two_stores() -> bool:
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
-    unprefixed_variables = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    unprefixed_variables = {name: value for name, value in variables.items() if not name.startswith(_SIDE_PREFIXES)}
     own_variables = _own_variables(side, variables)
     if not own_variables:
         return unprefixed_variables
     access_variables = (
         _VARIABLES_BESIDE_PROFILES
-        if own_variables.get(_PROFILE)
+        if own_variables.get(_PROFILE_VARIABLE)
         else ()
         if own_variables.keys() & {*_ACCESS_VARIABLES}
         else _ACCESS_VARIABLES
     )
     kept_names = (*_SHARED_VARIABLES, *access_variables)
     merged_variables = {
-        name: value for name, value in unprefixed_variables.items() if not name.startswith(_AWS) or name in kept_names
+        name: value
+        for name, value in unprefixed_variables.items()
+        if not name.startswith(_AWS_PREFIX) or name in kept_names
     } | own_variables
     return {name: value for name, value in merged_variables.items() if value or name not in own_variables}
 
@@ -133,9 +135,9 @@ def environment() -> dict[str, str]:
 @contextmanager
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
-    aws_only = {name: value for name, value in variables.items() if name.startswith(_AWS)}
+    aws_only = {name: value for name, value in variables.items() if name.startswith(_AWS_PREFIX)}
     with _ENVIRONMENT_LOCK:
-        variables_before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
+        variables_before = {name: value for name, value in os.environ.items() if name.startswith(_AWS_PREFIX)}
         try:
             _replace_environment(variables_before, aws_only)
             yield
@@ -149,12 +151,12 @@ def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
 
 def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
     """Return the AWS profile that a side's own variables name."""
-    return _own_variables(side, environment).get(_PROFILE) or None
+    return _own_variables(side, environment).get(_PROFILE_VARIABLE) or None
 
 
 def declare_targets(targets: Iterable[str]) -> None:
     """Declare the targets of this process and its children. For a location beside a target, the target is declared."""
-    os.environ[TARGETS] = json.dumps(sorted({target_of(target) for target in targets}))
+    os.environ[TARGETS_VARIABLE] = json.dumps(sorted({target_of(target) for target in targets}))
 
 
 def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
@@ -166,7 +168,7 @@ def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
 
 def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with the targets and each side's profile, for other machines; none is a secret."""
-    names = (TARGETS, *(side.prefix + _PROFILE for side in StoreSide))
+    names = (TARGETS_VARIABLE, *(side.prefix + _PROFILE_VARIABLE for side in StoreSide))
     return {name: environment[name] for name in names if name in environment}
 
 
@@ -184,7 +186,7 @@ def refuse_same_place(source: str, target: str) -> None:
 
 
 def _own_variables(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
-    prefix = side.prefix + _AWS
+    prefix = side.prefix + _AWS_PREFIX
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(prefix)}
 
 

@@ -41,16 +41,18 @@ def existing(uris: Sequence[str]) -> list[str]:
     return [uri for uri, pin in stats_of(uris).items() if pin is not None]
 
 
-def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
+def read_in_chunks(
+    uri: str, start: int, length: int, pin: Pin | None, bytes_at_once: int | None = None
+) -> Iterator[bytes]:
     """Yield `length` bytes of a file from offset `start`, in chunks of the best size for its store.
 
-    `at_once` is the number of bytes that the caller processes together: chunks have that size, or a much larger one.
-    Raises the same errors as `Store.read`.
+    `bytes_at_once` is the number of bytes that the caller processes together: chunks have that size, or a much larger
+    one. Raises the same errors as `Store.read`.
     """
     store = open_store(uri)
-    step = store.chunk_size(length, at_once)
-    for offset in range(0, length, step):
-        yield store.read(uri, start + offset, min(step, length - offset), pin)
+    chunk_size = store.chunk_size(length, bytes_at_once)
+    for offset in range(0, length, chunk_size):
+        yield store.read(uri, start + offset, min(chunk_size, length - offset), pin)
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD_VARIABLE, form_access, s3_store_of, storage_access
-from rescale.storage.s3.s3_advice import ADDRESSING
+from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE
 from rescale.storage.s3.s3_client import client_for
 from rescale.storage.sides import StoreSide, side_of
 from rescale.text.errors import RequestError, StoreError
@@ -214,7 +214,7 @@ def test_addressing_style_reaches_a_step(
     extra = extra_of_server(s3, config_kwargs={"s3": {"addressing_style": style}})
     connect(monkeypatch, login="a", password="b", extra=extra)
     with storage_access("state"):
-        assert os.environ.get(ADDRESSING) == variable
+        assert os.environ.get(ADDRESSING_VARIABLE) == variable
 
 
 def test_store_of_a_connection_uses_its_addressing_style(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ def test_number_of_files_does_not_matter_for_finished_rounds(s3: S3Server) -> No
     store, place = open_store(target), rounds_place(target)
     for file in ("5/_metadata", *(f"5/{i}.sst" for i in range(1001))):
         store.put(join(place, file), b"")
-    before = REQUESTS.by_kind
+    before = REQUESTS.by_operation
     assert finished_round_checkpoints(target) == [5]
-    assert REQUESTS.by_kind - before == {"ListObjectsV2": 1, "HeadObject": 1}
+    assert REQUESTS.by_operation - before == {"ListObjectsV2": 1, "HeadObject": 1}
 
 
 def test_file_of_a_removed_round_stays_if_a_kept_round_refers_to_it(tmp_path: Path) -> None:

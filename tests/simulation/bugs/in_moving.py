@@ -104,10 +104,10 @@ def _without_a_row(self: InProcessShuffle, partition: int) -> Any:
     return list(_rows(self, partition))[1:]
 
 
-def _chunks_once(plan: Any, pieces: Any, at_once: Any = None) -> Any:
+def _chunks_once(plan: Any, pieces: Any, bytes_at_once: Any = None) -> Any:
     """Copy only the first chunk of each piece."""
     for piece in pieces:
-        yield from list(piece_chunks(plan, [piece], at_once))[:1]
+        yield from list(piece_chunks(plan, [piece], bytes_at_once))[:1]
 
 
 _lengths_backwards = after(CopyingWriter.write, lambda lengths: lengths[::-1])

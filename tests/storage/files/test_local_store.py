@@ -283,7 +283,7 @@ def test_modification_time_outside_the_calendar_is_no_error(seconds: int) -> Non
     try:
         path.write_bytes(b"data")
         os.utime(path, ns=(seconds * 10**9 + 1, seconds * 10**9 + 1))
-        written, pin = store.modified(str(path)), store.stat(str(path))
+        written, pin = store.modification_time(str(path)), store.stat(str(path))
         assert pin == Pin(4, mtime_ns=seconds * 10**9 + 1)
         if abs(seconds) < 10**10:
             assert written == datetime.fromtimestamp(seconds, UTC)
@@ -335,7 +335,7 @@ def test_modification_time_zero_is_the_start_of_1970(tmp_path: Path) -> None:
     path = tmp_path / "_metadata"
     path.write_bytes(b"")
     os.utime(path, ns=(0, 0))
-    assert LocalStore().modified(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert LocalStore().modification_time(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(home: Path) -> None:
@@ -361,7 +361,7 @@ def test_stats_returns_pins_in_the_order_of_the_names(
     patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store asks in several threads on a slow file system, and in the calling thread on a fast one."""
-    monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE", patience)
+    monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE_SECONDS", patience)
     store, asked_by = LocalStore(), set[int]()
     stat = store.stat
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.storage.files.document_folders import MARKER
-from rescale.storage.files.temporary_files import documents_of, is_temporary, remove_abandoned, temporary_file
+from rescale.storage.files.temporary_files import documents_around, is_temporary, remove_abandoned, temporary_file
 from rescale.text.errors import RescaleError
 
 NAME = ".{}." + "a1" * 16 + ".tmp"
@@ -19,14 +19,14 @@ NAME = ".{}." + "a1" * 16 + ".tmp"
 def target(tmp_path: Path) -> Path:
     """Return a target with documents beside it."""
     target = tmp_path / "target"
-    for folder in (target, documents_of(target)):
+    for folder in (target, documents_around(target)):
         folder.mkdir()
-    (documents_of(target) / MARKER).touch()
+    (documents_around(target) / MARKER).touch()
     return target
 
 
 def test_abandoned_files_of_a_target_and_its_documents_are_removed(target: Path) -> None:
-    documents = documents_of(target)
+    documents = documents_around(target)
     abandoned = [target / NAME.format("target"), documents / NAME.format("target"), documents / NAME.format("other")]
     kept = [target / NAME.format("other"), target / "_metadata", documents / "plan.json"]
     for path in (*abandoned, *kept):
@@ -71,7 +71,7 @@ def _fill(descriptor: int) -> None:
 def test_temporary_file_lies_outside_of_the_directory_of_its_file(tmp_path: Path, has_documents: bool) -> None:
     folder = tmp_path / "target"
     folder.mkdir()
-    documents = documents_of(folder)
+    documents = documents_around(folder)
     if has_documents:
         documents.mkdir()
         (documents / MARKER).touch()

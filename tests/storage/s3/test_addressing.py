@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.storage.s3.s3_advice import ADDRESSING
+from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE
 from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import RequestError
@@ -68,7 +68,7 @@ def test_addressing_style_set_by_the_user_is_used(
     (tmp_path / "config").write_text("\n".join(lines))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     if variable:
-        monkeypatch.setenv(ADDRESSING, variable)
+        monkeypatch.setenv(ADDRESSING_VARIABLE, variable)
     assert address() == expected
 
 
@@ -78,8 +78,8 @@ def test_bucket_is_named_in_the_host_without_an_endpoint(monkeypatch: pytest.Mon
 
 
 def test_addressing_variable_that_is_neither_true_nor_false_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ADDRESSING, "virtual")
-    with pytest.raises(RequestError, match=ADDRESSING) as caught:
+    monkeypatch.setenv(ADDRESSING_VARIABLE, "virtual")
+    with pytest.raises(RequestError, match=ADDRESSING_VARIABLE) as caught:
         client_for()
     assert (caught.value.expected, caught.value.found) == ("true or false", "virtual")
 
@@ -95,7 +95,7 @@ def test_refusal_of_path_style_advises_the_addressing_variable(hosted: S3Server)
     with pytest.raises(RequestError, match=r"bucket in the path \(path style\)") as caught:
         S3Store().list(f"s3://{bucket}/a")
     assert caught.value.found == "SecondLevelDomainForbidden"
-    assert f"set {ADDRESSING}=true" in (caught.value.advice or "")
+    assert f"set {ADDRESSING_VARIABLE}=true" in (caught.value.advice or "")
 
 
 def test_run_publishes_in_a_store_that_refuses_path_style(
@@ -105,7 +105,7 @@ def test_run_publishes_in_a_store_that_refuses_path_style(
     bucket = hosted.new_bucket("hosted")
     for path in Path(directory("2-clicks")).iterdir():
         hosted.client().put_object(Bucket=bucket, Key=f"source/{path.name}", Body=path.read_bytes())
-    monkeypatch.setenv(ADDRESSING, "true")
+    monkeypatch.setenv(ADDRESSING_VARIABLE, "true")
     source, target = f"s3://{bucket}/source", f"s3://{bucket}/target"
     for place in (target, f"{target}.rescale"):  # the doctor writes without a plan
         hosted.declare(place)

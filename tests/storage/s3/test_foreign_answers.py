@@ -14,7 +14,7 @@ from support.scripted_s3 import Answer, ScriptedServer
 _URI = "s3://bucket/key"
 
 
-@pytest.mark.parametrize("ask", [S3Store.stat, S3Store.modified, lambda store, uri: store.read_all(uri, 9)])
+@pytest.mark.parametrize("ask", [S3Store.stat, S3Store.modification_time, lambda store, uri: store.read_all(uri, 9)])
 def test_endpoint_that_answers_with_a_web_page_is_refused(
     ask: Callable[[S3Store, str], object], server: ScriptedServer
 ) -> None:
@@ -28,7 +28,7 @@ PAGE = Answer(200, b"<html><head><title>Back soon</title></head></html>", etag="
 SOURCE = Span("s3://bucket/source", 0, 4, Pin(4, etag='"abc"'))
 REQUESTS_OF_STORE = [
     lambda store: store.list("s3://bucket/a"),
-    lambda store: store.folders("s3://bucket/a"),
+    lambda store: store.folder_names("s3://bucket/a"),
     lambda store: store.put(_URI, b"1234"),
     lambda store: store.begin_parts(_URI, ""),
     lambda store: store.put_part(_URI, "token", 1, 0, b"1234"),

@@ -193,9 +193,9 @@ def test_reads_go_through_a_proxy(server: ScriptedServer, monkeypatch: pytest.Mo
 
 def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:
     server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
-    before, retries = REQUESTS.by_kind, REQUESTS.repeat_count
+    before, retries = REQUESTS.by_operation, REQUESTS.repeat_count
     S3Store().read(_URI, 0, 2)
-    assert REQUESTS.by_kind - before == {"GetObject": 4}
+    assert REQUESTS.by_operation - before == {"GetObject": 4}
     assert REQUESTS.repeat_count - retries == 2, "a body that broke off is another request"
 
 
@@ -227,15 +227,17 @@ def test_request_to_a_silent_store_is_given_up_after_two_attempts(
     server: ScriptedServer, ask: Callable[[S3Store], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two attempts instead of eight, because each takes all of its time, which is simulated here."""
-    before = REQUESTS.by_kind
-    clock = SimpleNamespace(monotonic=lambda: READ_SECONDS * (REQUESTS.by_kind - before).total(), sleep=lambda _: None)
+    before = REQUESTS.by_operation
+    clock = SimpleNamespace(
+        monotonic=lambda: READ_SECONDS * (REQUESTS.by_operation - before).total(), sleep=lambda _: None
+    )
     for module in ("s3_client", "object_reads", "pinned_objects"):
         monkeypatch.setattr(f"rescale.storage.s3.{module}.time", clock)
     monkeypatch.setattr("rescale.storage.s3.s3_client.READ_SECONDS", READ_SECONDS / 100)
     server.answers = [SILENCE]
     with pytest.raises(StoreError):
         ask(S3Store())
-    assert (REQUESTS.by_kind - before).total() == 2
+    assert (REQUESTS.by_operation - before).total() == 2
 
 
 def test_time_limits_of_retries_add_up_to_at_most_two_minutes() -> None:

@@ -273,19 +273,19 @@ def _object_settings(connection_id: str, s3_fields: Mapping[str, Any]) -> dict[s
 
     The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
     """
-    from rescale.storage.s3.object_settings import VARIABLES
+    from rescale.storage.s3.object_settings import VARIABLE_BY_PARAMETER
 
     variables: dict[str, str] = {}
     for name, value in _nested_fields(
         connection_id, "service_config.s3.extra_args", s3_fields.get("extra_args")
     ).items():
-        if name in VARIABLES:
-            variables[VARIABLES[name]] = str(value)
+        if name in VARIABLE_BY_PARAMETER:
+            variables[VARIABLE_BY_PARAMETER[name]] = str(value)
         elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # S3 has no other algorithm
-            expected = f"one of {', '.join(sorted(VARIABLES))}"
+            expected = f"one of {', '.join(sorted(VARIABLE_BY_PARAMETER))}"
             raise _unsupported_error(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
     if s3_fields.get("requester_pays"):
-        variables[VARIABLES["RequestPayer"]] = "requester"
+        variables[VARIABLE_BY_PARAMETER["RequestPayer"]] = "requester"
     return variables
 
 
@@ -324,12 +324,12 @@ def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[s
 
 def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
-    from rescale.storage.s3.s3_advice import ADDRESSING
+    from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE
 
     variables_by_style: dict[Any, dict[str, str]] = {
         "auto": {},
-        "virtual": {ADDRESSING: "true"},
-        "path": {ADDRESSING: "false"},
+        "virtual": {ADDRESSING_VARIABLE: "true"},
+        "path": {ADDRESSING_VARIABLE: "false"},
     }
     variables: dict[str, str] = {}
     for name, value in settings.items():

@@ -31,7 +31,7 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     flink_snapshot_uris = [
         uri for uri in snapshot_uris if claim_place(uri) not in file_uris and not is_in_follower_directory(uri)
     ]
-    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), flink_snapshot_uris)
+    write_times = side_by_side(lambda uri: store.modification_time(f"{uri}/{METADATA}"), flink_snapshot_uris)
     dated_snapshots = [
         DatedSnapshot(write_time, uri)
         for uri, write_time in zip(flink_snapshot_uris, write_times, strict=True)

@@ -174,7 +174,7 @@ def finished_round_checkpoints(target: str) -> list[int]:
     """Return the checkpoint numbers of the finished rounds, in ascending order."""
     place = rounds_place(target)
     store = open_store(place)
-    folders = [folder for folder in store.folders(place) if re.fullmatch("[0-9]+", folder)]
+    folders = [folder for folder in store.folder_names(place) if re.fullmatch("[0-9]+", folder)]
     metadata_pins = store.stats([join(place, f"{folder}/{METADATA}") for folder in folders])
     return sorted(int(folder) for folder, pin in zip(folders, metadata_pins, strict=True) if pin is not None)
 

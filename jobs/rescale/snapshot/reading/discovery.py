@@ -79,7 +79,7 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     same directory.
     """
     metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
-    times = side_by_side(open_store(directory).modified, metadata_uris)
+    times = side_by_side(open_store(directory).modification_time, metadata_uris)
     written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
     if not written_checkpoints or (last_written := max(written_checkpoints)) == (
         highest_numbered := max(written_checkpoints, key=itemgetter(1))

@@ -117,7 +117,7 @@ def open_candidate(
             raise
     files = files[:pinned_count]
     missing_files = tuple(uri for uri, _ in files if uri in missing_uris)
-    metadata_time = open_store(metadata_uri).modified(metadata_uri)
+    metadata_time = open_store(metadata_uri).modification_time(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(
         directory,

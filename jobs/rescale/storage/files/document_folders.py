@@ -29,10 +29,10 @@ FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 MARKER = ".rescale-owner"
 """Name of the marker: the file that says that Rescale made a directory of documents."""
 
-MADE_TARGET = ".rescale-made-target"
+MADE_TARGET_MARKER = ".rescale-made-target"
 """File in a directory of documents; it records that a run made the target's directory."""
 
-HIDDEN = frozenset({MARKER, MADE_TARGET})
+HIDDEN_NAMES = frozenset({MARKER, MADE_TARGET_MARKER})
 """Files in a directory of documents that are no documents; they are removed with it."""
 
 
@@ -88,7 +88,7 @@ def not_ours_error(folder: Path, content: str) -> RequestError:
 def records_made_target(folder: Path) -> bool:
     """Tell whether the documents of a target record that a run made its directory."""
     documents = documents_of(folder)
-    return is_marked(documents) and (documents / MADE_TARGET).exists()
+    return is_marked(documents) and (documents / MADE_TARGET_MARKER).exists()
 
 
 def documents_of(folder: Path) -> Path:

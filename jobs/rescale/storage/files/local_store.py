@@ -33,10 +33,10 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError, Unsuppo
 
 _ATTEMPTS = 8
 
-_PATIENCE = 0.01
+_PATIENCE_SECONDS = 0.01
 """Seconds, about as long as threads take to start, after which files are looked up in parallel, not one by one."""
 
-_WRITTEN_AT_ONCE = 1 << 20
+_WRITTEN_BYTES_AT_ONCE = 1 << 20
 """Largest number of bytes that one call writes. For a larger write, Linux takes memory for its cache in blocks of 2
 MiB. A virtual machine may have returned such blocks to its host; fetching them again took seven times as long as the
 write.
@@ -52,7 +52,7 @@ class LocalStore:
     """`Store` over the file system."""
 
     part_limits = PartLimits(
-        smallest_part=1, most_parts=10_000
+        smallest_part_bytes=1, most_parts=10_000
     )  # local files have no limits; this is S3's number of parts
 
     def stat(self, uri: str) -> Pin | None:
@@ -68,30 +68,33 @@ class LocalStore:
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         """Look up one file after another; if that is slow, as over a network, the remaining ones in parallel."""
         start_time, pins = time.monotonic(), list[Pin | None]()
-        while len(pins) < len(uris) and time.monotonic() - start_time < _PATIENCE:
+        while len(pins) < len(uris) and time.monotonic() - start_time < _PATIENCE_SECONDS:
             pins.append(self.stat(uris[len(pins)]))
         return [*pins, *side_by_side(self.stat, uris[len(pins) :])]
 
-    def modified(self, uri: str) -> datetime | None:
+    def modification_time(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
         return instant_of(pin.mtime_ns) if pin is not None and pin.mtime_ns is not None else None
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
         return ()
 
-    def chunk_size(self, length: int, at_once: int | None = None) -> int:  # noqa: ARG002
-        return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
+    def chunk_size(self, length: int, bytes_at_once: int | None = None) -> int:  # noqa: ARG002
+        return bytes_at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         with translated_errors(uri), opened_file(uri, pin) as descriptor:
             return read_exactly(uri, descriptor, start, length)
 
-    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
+    def read_all(self, uri: str, limit_bytes: int) -> tuple[bytes, Pin]:
         with translated_errors(uri), opened_file(uri) as descriptor:
             status = os.fstat(descriptor)
-            if status.st_size > limit:
+            if status.st_size > limit_bytes:
                 raise SnapshotError(
-                    "a file is too large", path=uri, expected=f"at most {limit} bytes", found=f"{status.st_size} bytes"
+                    "a file is too large",
+                    path=uri,
+                    expected=f"at most {limit_bytes} bytes",
+                    found=f"{status.st_size} bytes",
                 )
             return read_exactly(uri, descriptor, 0, status.st_size), pin_of(status)
 
@@ -145,14 +148,14 @@ class LocalStore:
                     for entry_names in (folders, names):
                         entry_names[:] = [name for name in entry_names if name.startswith(prefix)]
                 for name in names:
-                    if name in document_folders.HIDDEN and folder.endswith(document_folders.DOCUMENTS_SUFFIX):
+                    if name in document_folders.HIDDEN_NAMES and folder.endswith(document_folders.DOCUMENTS_SUFFIX):
                         continue
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # the file was removed after it was listed
                         entries.append(Entry(str(path), pin_of(path.stat())))
         return sorted(entries, key=lambda entry: entry.uri)
 
-    def folders(self, directory: str) -> Sequence[str]:
+    def folder_names(self, directory: str) -> Sequence[str]:
         with translated_errors(directory):
             try:
                 return sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
@@ -192,7 +195,7 @@ class LocalStore:
         with translated_errors(upload_id), closed_after(owned.open_for_writing(Path(upload_id))) as descriptor:
             view, position = memoryview(data), offset
             while view:
-                written_bytes = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
+                written_bytes = os.pwrite(descriptor, view[:_WRITTEN_BYTES_AT_ONCE], position)
                 view, position = view[written_bytes:], position + written_bytes
             begin_write_back(descriptor, offset, len(data))
         return ""
@@ -306,15 +309,15 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         )
 
 
-def _is_special(place: str) -> bool:
+def _is_special(path: str) -> bool:
     """Tell whether a path is neither a directory nor a file.
 
     One `stat` decides that, because another run may change the path between two.
     """
     try:
-        mode = Path(place).stat().st_mode
+        mode = Path(path).stat().st_mode
     except (OSError, ValueError):
-        return Path(place).is_symlink()
+        return Path(path).is_symlink()
     return not (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
 
 
@@ -322,7 +325,7 @@ def _writer_of(data: bytes | bytearray) -> Callable[[int], None]:
     def write(descriptor: int) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(descriptor, view[:_WRITTEN_AT_ONCE]) :]
+            view = view[os.write(descriptor, view[:_WRITTEN_BYTES_AT_ONCE]) :]
 
     return write
 

@@ -1,7 +1,8 @@
 """Finds out where paths lead, with links and bind mounts resolved, and whether two paths lead to the same file.
 
-A directory that is mounted a second time has another path, but lies in the same file system. On Linux, a `Location` is
-a file system and the path in it, found in the mount table (`/proc/self/mountinfo`). Elsewhere it is only the real path.
+A directory that is mounted a second time has another path, but lies in the same file system. On Linux, a `DevicePath`
+is a file system and the path in it, found in the mount table (`/proc/self/mountinfo`). Elsewhere it is only the real
+path.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXE
 """Flags to open a directory for calls relative to it; on Linux the directory need not be readable."""
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-_MOUNTS = Path("/proc/self/mountinfo")
+_MOUNT_TABLE = Path("/proc/self/mountinfo")
 
 
-class Location(NamedTuple):
+class DevicePath(NamedTuple):
     """A file system, and a path in it; `device` is "" if only the real path is known."""
 
     device: str
     path: str
 
-    def contains(self, other: Location) -> bool:
-        """Tell whether `other` is this location or lies below it."""
+    def contains(self, other: DevicePath) -> bool:
+        """Tell whether `other` is this path or lies below it."""
         is_same_device = self.device == other.device
         return is_same_device and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
 
@@ -41,41 +42,42 @@ def closed_after(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def location_of(path: Path) -> Location:
-    """Return the location that a path leads to, whether or not anything exists there yet, or is accessible."""
+def device_path_of(path: Path) -> DevicePath:
+    """Return the device path that a path leads to, whether or not anything exists there yet, or is accessible."""
     real_path = Path(os.path.realpath(path))
     existing_folder = next(folder for folder in (real_path, *real_path.parents) if os.path.isdir(folder))  # noqa: PTH112
     try:
         with closed_after(os.open(existing_folder, FOLDER_FLAGS)) as descriptor:
-            mount = mount_of(descriptor)
-        mount_table = _MOUNTS.read_bytes().removesuffix(b"\n").split(b"\n") if mount is not None else []
+            mount_id = mount_id_of(descriptor)
+        mount_table = _MOUNT_TABLE.read_bytes().removesuffix(b"\n").split(b"\n") if mount_id is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table
-        return Location("", str(real_path))
+        return DevicePath("", str(real_path))
     for line in mount_table:
         # Split as bytes, because names may contain white space of Unicode, and bytes that are not UTF-8.
-        number, _, device, root_in_filesystem, mount_point = map(os.fsdecode, line.split(b" ")[:5])
-        if number == mount:
+        line_mount_id, _, device, root_in_filesystem, mount_point = map(os.fsdecode, line.split(b" ")[:5])
+        if line_mount_id == mount_id:
             relative_path = os.path.relpath(real_path, _unescaped_path(mount_point))
-            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root_in_filesystem), relative_path)))  # noqa: PTH118
-    return Location("", str(real_path))
+            path_in_filesystem = os.path.join(_unescaped_path(root_in_filesystem), relative_path)  # noqa: PTH118
+            return DevicePath(device, os.path.normpath(path_in_filesystem))
+    return DevicePath("", str(real_path))
 
 
-def mount_of(descriptor: int) -> str | None:
+def mount_id_of(descriptor: int) -> str | None:
     """Return the number of the mount that an open directory was reached through; None if the system has none."""
     try:
-        details = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+        file_info = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
     except OSError:
         return None
-    return next((line.split()[1] for line in details.splitlines() if line.startswith("mnt_id:")), None)
+    return next((line.split()[1] for line in file_info.splitlines() if line.startswith("mnt_id:")), None)
 
 
 def is_mount_point(folder: Path) -> bool:
     """Tell whether a directory is in another mount or file system than its parent."""
-    mount_ids = []
+    mounts = []
     for path in (folder, folder.parent):
         with closed_after(os.open(path, FOLDER_FLAGS)) as descriptor:
-            mount_ids.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
-    return mount_ids[0] != mount_ids[1]
+            mounts.append((mount_id_of(descriptor), os.fstat(descriptor).st_dev))
+    return mounts[0] != mounts[1]
 
 
 def _unescaped_path(path: str) -> str:

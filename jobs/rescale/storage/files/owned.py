@@ -31,8 +31,8 @@ from typing import IO
 
 from rescale.storage.files.document_folders import (
     DOCUMENTS_SUFFIX,
-    HIDDEN,
-    MADE_TARGET,
+    HIDDEN_NAMES,
+    MADE_TARGET_MARKER,
     MARKER,
     documents_of,
     is_below_documents,
@@ -45,25 +45,25 @@ from rescale.storage.files.document_folders import (
 from rescale.storage.files.local_errors import path_in_errors
 from rescale.storage.files.mounts import (
     FOLDER_FLAGS,
+    DevicePath,
     Identity,
-    Location,
     closed_after,
+    device_path_of,
     identity_from,
     identity_of,
-    location_of,
-    mount_of,
+    mount_id_of,
 )
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError
 
-_MARK = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
+_MARKER_CONTENT = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-_protected_locations: dict[str, Location] = {}
-"""Locations of protected directories, by the path that was given."""
+_protected_device_paths: dict[str, DevicePath] = {}
+"""Device paths of protected directories, by the path that was given."""
 
 _checked_identities: dict[Path, Identity] = {}
 _first_destinations: dict[Path, str] = {}
@@ -73,19 +73,19 @@ _made_identities: set[Identity] = set()
 def protect(folders: Iterable[str]) -> None:
     """Refuse every later change in or below these directories, by whatever name they are reached."""
     for folder in folders:
-        if folder not in _protected_locations:
-            _protected_locations[folder] = location_of(Path(folder))
+        if folder not in _protected_device_paths:
+            _protected_device_paths[folder] = device_path_of(Path(folder))
             _checked_identities.clear()
 
 
 def protected_folders() -> tuple[str, ...]:
     """Return the protected directories, as they were given."""
-    return tuple(_protected_locations)
+    return tuple(_protected_device_paths)
 
 
 def forget() -> None:
     """Forget which directories are protected or made, and where paths led, as at the start of the process."""
-    for cache in (_protected_locations, _checked_identities, _first_destinations, _made_identities):
+    for cache in (_protected_device_paths, _checked_identities, _first_destinations, _made_identities):
         cache.clear()
 
 
@@ -119,16 +119,16 @@ def write_new(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def replace(path: Path, target: Path) -> None:
-    """Rename a file to `target`, and replace the file that has that name."""
-    with _opened_parent(path) as folder, _opened_parent(target) as target_folder, path_in_errors(path):
-        os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder)
+def replace(path: Path, new_path: Path) -> None:
+    """Rename a file to `new_path`, and replace the file that has that name."""
+    with _opened_parent(path) as folder, _opened_parent(new_path) as new_folder, path_in_errors(path):
+        os.replace(path.name, new_path.name, src_dir_fd=folder, dst_dir_fd=new_folder)
 
 
-def link(path: Path, target: Path) -> None:
-    """Create `target` as a hard link to a file. Raises `FileExistsError` if `target` exists."""
-    with _opened_parent(path) as folder, _opened_parent(target) as target_folder, path_in_errors(path):
-        os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
+def link(path: Path, new_path: Path) -> None:
+    """Create `new_path` as a hard link to a file. Raises `FileExistsError` if `new_path` exists."""
+    with _opened_parent(path) as folder, _opened_parent(new_path) as new_folder, path_in_errors(path):
+        os.link(path.name, new_path.name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
 
 
 def link_from(source: Path, path: Path) -> None:
@@ -140,9 +140,9 @@ def link_from(source: Path, path: Path) -> None:
         os.link(source, path.name, dst_dir_fd=folder)
 
 
-def symlink(path: Path, leads_to: str) -> None:
+def symlink(path: Path, destination: str) -> None:
     with _opened_parent(path) as folder, path_in_errors(path):
-        os.symlink(leads_to, path.name, dir_fd=folder)
+        os.symlink(destination, path.name, dir_fd=folder)
 
 
 def unlink(path: Path) -> None:
@@ -151,13 +151,13 @@ def unlink(path: Path) -> None:
         os.unlink(path.name, dir_fd=folder)
 
 
-def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) -> None:
-    """Make a directory and those above it, and call `after` with the parent of each new one.
+def make_folder(folder: Path, after_each: Callable[[Path], None] = lambda _: None) -> None:
+    """Make a directory and those above it, and call `after_each` with the parent of each new one.
 
     A directory of documents is marked. Raises `FileExistsError` if something else has the name.
     """
     if not folder.is_dir():
-        make_folder(folder.parent, after)
+        make_folder(folder.parent, after_each)
         try:
             with _opened_parent(folder) as parent_descriptor, path_in_errors(folder):
                 os.mkdir(folder.name, dir_fd=parent_descriptor)
@@ -171,17 +171,17 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
         else:
             _checked_identities.pop(folder, None)  # the new directory may have the identity of a removed one
             _note_made(folder)
-        after(folder.parent)
+        after_each(folder.parent)
     if folder.name.endswith(DOCUMENTS_SUFFIX):
         with suppress(FileNotFoundError), opened_folder(folder):
             pass  # opening an empty directory of documents marks it
 
 
-def make_unique_folder(place: Path, prefix: str) -> Path:
-    """Make a directory with a new name in `place` that only this user can access, and return its path."""
-    with opened_folder(place) as parent_descriptor:
+def make_unique_folder(parent_folder: Path, prefix: str) -> Path:
+    """Make a directory with a new name in `parent_folder` that only this user can access, and return its path."""
+    with opened_folder(parent_folder) as parent_descriptor:
         while True:
-            path = place / f"{prefix}{uuid.uuid4().hex[:12]}"
+            path = parent_folder / f"{prefix}{uuid.uuid4().hex[:12]}"
             with suppress(FileExistsError), path_in_errors(path):
                 os.mkdir(path.name, 0o700, dir_fd=parent_descriptor)
                 _note_made(path)
@@ -197,8 +197,8 @@ def remove_folder(folder: Path) -> None:
             may_be_removed = is_in_marked or folder.name.endswith(DOCUMENTS_SUFFIX)
             if not may_be_removed and identity_here not in _made_identities and not records_made_target(folder):
                 return
-            if folder.name.endswith(DOCUMENTS_SUFFIX) and _names_in(descriptor) <= HIDDEN:
-                for name in sorted(HIDDEN):
+            if folder.name.endswith(DOCUMENTS_SUFFIX) and _names_in(descriptor) <= HIDDEN_NAMES:
+                for name in sorted(HIDDEN_NAMES):
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=descriptor)
         try:
@@ -213,8 +213,8 @@ def remove_folder(folder: Path) -> None:
             remove_folder(folder.parent)
 
 
-def remove_tree(folder: Path, identity: Identity, last: str) -> None:
-    """Remove a directory and its content if it still has this identity; the file `last` is removed after all others.
+def remove_tree(folder: Path, identity: Identity, last_name: str) -> None:
+    """Remove a directory and its content if it still has this identity; the file `last_name` is removed last.
 
     Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
     """
@@ -224,33 +224,33 @@ def remove_tree(folder: Path, identity: Identity, last: str) -> None:
         ) as descriptor:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
-            _remove_content(descriptor, mount_of(descriptor), last)
+            _remove_content(descriptor, mount_id_of(descriptor), last_name)
             with suppress(FileNotFoundError):
-                os.unlink(last, dir_fd=descriptor)
+                os.unlink(last_name, dir_fd=descriptor)
         os.rmdir(folder.name, dir_fd=parent_descriptor)
     _made_identities.discard(identity)
 
 
-def unpack(archive: Path, folder: Path, kind: str | None = None) -> None:
-    """Unpack an archive into a new directory; `kind` is the format, as in `shutil.unpack_archive`."""
+def unpack(archive: Path, folder: Path, archive_format: str | None = None) -> None:
+    """Unpack an archive into a new directory; `archive_format` is as in `shutil.unpack_archive`."""
     make_folder(folder)
     with opened_folder(folder):
-        shutil.unpack_archive(archive, folder, kind)
+        shutil.unpack_archive(archive, folder, archive_format)
 
 
-def temporary_place() -> str:
+def temporary_folder() -> str:
     """Return the system's directory for temporary files. Raises `FileNotFoundError` if none is writable."""
     return tempfile.gettempdir()
 
 
-def unnamed_file(place: str | None = None) -> IO[bytes]:
-    """Open a file without a name, which is removed when it is closed; `place` is its directory."""
-    return tempfile.TemporaryFile(dir=place)
+def unnamed_file(folder: str | None = None) -> IO[bytes]:
+    """Open a file without a name, which is removed when it is closed; `folder` is its directory."""
+    return tempfile.TemporaryFile(dir=folder)
 
 
-def spooled_file(memory_bytes: int, place: str) -> IO[bytes]:
+def spooled_file(memory_bytes: int, folder: str) -> IO[bytes]:
     """Open a file as `unnamed_file` does, but keep it in memory up to `memory_bytes` bytes."""
-    return tempfile.SpooledTemporaryFile(memory_bytes, dir=place)
+    return tempfile.SpooledTemporaryFile(memory_bytes, dir=folder)
 
 
 def mark(folder: Path) -> None:
@@ -272,9 +272,9 @@ def are_in_one_mount(*folders: Path) -> bool:
     fails with `EXDEV` if it would cross mounts.
     """
     name = uuid.uuid4().hex
-    source, target = folders
+    first_folder, second_folder = folders
     try:
-        os.rename(source / name, target / name)  # noqa: PTH104
+        os.rename(first_folder / name, second_folder / name)  # noqa: PTH104
     except OSError as error:
         return error.errno != errno.EXDEV
     return True
@@ -299,16 +299,16 @@ def _opened_parent(path: Path) -> Iterator[int]:
 
 
 def _check_folder(folder: Path, descriptor: int, identity: Identity) -> None:
-    leads_to = os.path.realpath(folder)
-    if _first_destinations.setdefault(folder, leads_to) != leads_to:
+    destination = os.path.realpath(folder)
+    if _first_destinations.setdefault(folder, destination) != destination:
         raise RequestError(
             "a directory was replaced by another one while Rescale wrote to it",
             path=str(folder),
             expected=_first_destinations[folder],
-            found=leads_to,
+            found=destination,
             advice=Advice("find out what changed it, undo that, then ", SAME_COMMAND),
         )
-    _refuse_protected(folder, leads_to)
+    _refuse_protected(folder, destination)
     if is_below_documents(folder):
         refuse_link_or_mount(folder)
         with opened_folder(folder.parent):
@@ -318,17 +318,17 @@ def _check_folder(folder: Path, descriptor: int, identity: Identity) -> None:
     _checked_identities[folder] = identity
 
 
-def _refuse_protected(folder: Path, leads_to: str) -> None:
-    if not _protected_locations:
+def _refuse_protected(folder: Path, destination: str) -> None:
+    if not _protected_device_paths:
         return
-    location = location_of(folder)
-    for source, protected_location in _protected_locations.items():
-        if protected_location.contains(location):
+    device_path = device_path_of(folder)
+    for given_path, protected_device_path in _protected_device_paths.items():
+        if protected_device_path.contains(device_path):
             raise RequestError(
                 "this directory is the source or lies in it, and Rescale never writes to a source",
                 path=str(folder),
-                expected=f"a directory apart from {source}",
-                found=leads_to,
+                expected=f"a directory apart from {given_path}",
+                found=destination,
                 advice="name a directory from which no link or mount leads into the source",
             )
 
@@ -360,7 +360,7 @@ def _mark(descriptor: int) -> None:
     with suppress(FileExistsError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         with closed_after(os.open(MARKER, flags, 0o666, dir_fd=descriptor)) as file:
-            os.write(file, _MARK)
+            os.write(file, _MARKER_CONTENT)
 
 
 def _note_made(folder: Path) -> None:
@@ -371,20 +371,20 @@ def _note_made(folder: Path) -> None:
     if not folder.name.endswith(DOCUMENTS_SUFFIX) and is_marked(documents):
         with suppress(OSError), opened_folder(documents) as descriptor:
             flags = os.O_WRONLY | os.O_CREAT | _FILE_FLAGS
-            os.close(os.open(MADE_TARGET, flags, 0o666, dir_fd=descriptor))
+            os.close(os.open(MADE_TARGET_MARKER, flags, 0o666, dir_fd=descriptor))
 
 
-def _remove_content(descriptor: int, mount: str | None, keep: str) -> None:
+def _remove_content(descriptor: int, mount_id: str | None, kept_name: str) -> None:
     with os.scandir(descriptor) as entries:
         entries_to_remove = [
-            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != keep
+            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != kept_name
         ]
     for name, is_folder in entries_to_remove:
         if not is_folder:
             os.unlink(name, dir_fd=descriptor)
             continue
         with closed_after(os.open(name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)) as folder:
-            if mount_of(folder) != mount or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
+            if mount_id_of(folder) != mount_id or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
                 continue
-            _remove_content(folder, mount, "")
+            _remove_content(folder, mount_id, "")
         os.rmdir(name, dir_fd=descriptor)

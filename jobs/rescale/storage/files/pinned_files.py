@@ -13,9 +13,9 @@ from rescale.storage.files.local_errors import is_absent
 from rescale.storage.files.mounts import closed_after
 from rescale.text.errors import SnapshotError
 
-_COMPARED_AT_ONCE = 1 << 20
+_COMPARED_BYTES_AT_ONCE = 1 << 20
 
-_COPIED_AT_ONCE = 1 << 20
+_COPIED_BYTES_AT_ONCE = 1 << 20
 _UNSUPPORTED_COPY_ERRORS = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 """Errors of `copy_file_range(2)` where it is not possible: between file systems, without support, or in a container."""
 
@@ -50,12 +50,12 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
     return data
 
 
-def copy_span(source: Span, target: int, offset: int) -> None:
-    """Copy a span to `offset` of the file descriptor `target`. Raises the same errors as a read."""
+def copy_span(source: Span, target_descriptor: int, offset: int) -> None:
+    """Copy a span to `offset` of the file descriptor `target_descriptor`. Raises the same errors as a read."""
     with opened_file(source.uri, source.pin) as descriptor:
-        number_copied = copy_range(descriptor, source.start, source.length, target, offset)
-        if number_copied < source.length:
-            raise _short_file_error(source.uri, source.start, source.length, number_copied)
+        copied_bytes = copy_range(descriptor, source.start, source.length, target_descriptor, offset)
+        if copied_bytes < source.length:
+            raise _short_file_error(source.uri, source.start, source.length, copied_bytes)
 
 
 def have_same_bytes(path: Path, other: Path, size: int) -> bool:
@@ -66,8 +66,8 @@ def have_same_bytes(path: Path, other: Path, size: int) -> bool:
                 return False
             with path.open("rb") as file:
                 return all(
-                    file.read(_COMPARED_AT_ONCE) == other_file.read(_COMPARED_AT_ONCE)
-                    for _ in range(0, size, _COMPARED_AT_ONCE)
+                    file.read(_COMPARED_BYTES_AT_ONCE) == other_file.read(_COMPARED_BYTES_AT_ONCE)
+                    for _ in range(0, size, _COMPARED_BYTES_AT_ONCE)
                 )
     except OSError as error:
         if is_absent(error):
@@ -92,22 +92,22 @@ def _short_file_error(uri: str, start: int, length: int, present_size: int) -> S
     )
 
 
-def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
+def copy_range(source_descriptor: int, start: int, length: int, target_descriptor: int, target_offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
     copied_bytes, copies_in_kernel = 0, hasattr(os, "copy_file_range")  # a call of Linux
     while copied_bytes < length:
-        offsets = start + copied_bytes, offset + copied_bytes
+        offsets = start + copied_bytes, target_offset + copied_bytes
         try:
-            number_copied = (_copy_in_kernel if copies_in_kernel else _copy_through_memory)(
-                source, target, length - copied_bytes, *offsets
+            new_bytes = (_copy_in_kernel if copies_in_kernel else _copy_through_memory)(
+                source_descriptor, target_descriptor, length - copied_bytes, *offsets
             )
         except OSError as error:
             if not copies_in_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
                 raise
             copies_in_kernel = False
             continue
-        if number_copied:
-            copied_bytes += number_copied
+        if new_bytes:
+            copied_bytes += new_bytes
         elif copies_in_kernel:
             copies_in_kernel = False  # some file systems return 0 in the middle of a file
         else:
@@ -115,9 +115,13 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
     return copied_bytes
 
 
-def _copy_in_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:
-    return os.copy_file_range(source, target, length, start, offset)
+def _copy_in_kernel(source_descriptor: int, target_descriptor: int, length: int, start: int, target_offset: int) -> int:
+    return os.copy_file_range(source_descriptor, target_descriptor, length, start, target_offset)
 
 
-def _copy_through_memory(source: int, target: int, length: int, start: int, offset: int) -> int:
-    return os.pwrite(target, os.pread(source, min(length, _COPIED_AT_ONCE), start), offset)
+def _copy_through_memory(
+    source_descriptor: int, target_descriptor: int, length: int, start: int, target_offset: int
+) -> int:
+    return os.pwrite(
+        target_descriptor, os.pread(source_descriptor, min(length, _COPIED_BYTES_AT_ONCE), start), target_offset
+    )

@@ -54,18 +54,20 @@ def _temporary_folder_for(folder: Path) -> Path:
     """Return the directory for temporary files of the files in `folder`."""
     if document_folders.is_marked(folder):
         return folder
-    documents = documents_of(folder)
-    temporary_place = documents if document_folders.is_marked(documents) else folder.parent
+    documents = documents_around(folder)
+    preferred_folder = documents if document_folders.is_marked(documents) else folder.parent
     return (
-        temporary_place if are_in_one_mount(temporary_place, folder) and os.access(temporary_place, os.W_OK) else folder
+        preferred_folder
+        if are_in_one_mount(preferred_folder, folder) and os.access(preferred_folder, os.W_OK)
+        else folder
     )
 
 
-def documents_of(folder: Path) -> Path:
+def documents_around(folder: Path) -> Path:
     """Return the directory of documents of a target. For a directory of unfinished files, return the one it is in."""
     if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.DOCUMENTS_SUFFIX):
         return folder.parent
-    return Path(f"{os.path.realpath(folder)}{document_folders.DOCUMENTS_SUFFIX}")
+    return document_folders.documents_of(folder)
 
 
 @contextmanager
@@ -86,13 +88,17 @@ def is_temporary(folder: str, file: str) -> bool:
 
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files that dead processes left for a directory, if it has a marked directory of documents."""
-    documents = folder if document_folders.is_marked(folder) else documents_of(folder)
+    documents = folder if document_folders.is_marked(folder) else documents_around(folder)
     if not document_folders.is_marked(documents):
         return
-    for place in {documents, folder}:
+    for searched_folder in {documents, folder}:
         with suppress(FileNotFoundError, NotADirectoryError):
-            for path in place.iterdir():
-                if _TEMPORARY_NAME.fullmatch(path.name) if place == documents else is_temporary(folder.name, path.name):
+            for path in searched_folder.iterdir():
+                if (
+                    _TEMPORARY_NAME.fullmatch(path.name)
+                    if searched_folder == documents
+                    else is_temporary(folder.name, path.name)
+                ):
                     _remove_unless_locked(path)
 
 

@@ -13,7 +13,7 @@ from rescale.storage.s3.s3_advice import s3_advice
 
 
 @dataclass(frozen=True)
-class ErrorCode:
+class ErrorMeaning:
     """The meaning of an error code of S3 for a user.
 
     `is_retryable` codes become a `StoreError`, all others a `RequestError`.
@@ -24,49 +24,49 @@ class ErrorCode:
     is_retryable: bool = False
 
 
-_ARCHIVED = ErrorCode(
+_ARCHIVED = ErrorMeaning(
     "the object is archived and cannot be read before it is restored",
     s3_advice(
         "restore this object and all others of the snapshot that a lifecycle rule has archived (aws s3api "
         "restore-object, or S3 Batch Operations for many), wait until S3 has done so, then {AGAIN}"
     ),
 )
-_UNKNOWN_KEY = ErrorCode(
+_UNKNOWN_KEY = ErrorMeaning(
     "the store does not know the access key",
     s3_advice("{KEYS}, and that {AWS_ENDPOINT_URL} is the store that they belong to"),
 )
-_WRONG_SECRET = ErrorCode(
+_WRONG_SECRET = ErrorMeaning(
     "the signature of the request is wrong",
     s3_advice(
         "check {AWS_SECRET_ACCESS_KEY}: it does not belong to this {AWS_ACCESS_KEY_ID}. If it does, a proxy "
         "on the way changes requests"
     ),
 )
-_EXPIRED = ErrorCode("the credentials have expired", s3_advice("{KEYS}: get new ones, then {AGAIN}"))
-_INVALID_TOKEN = ErrorCode(
+_EXPIRED = ErrorMeaning("the credentials have expired", s3_advice("{KEYS}: get new ones, then {AGAIN}"))
+_INVALID_TOKEN = ErrorMeaning(
     "the session token is not valid",
     s3_advice(
         "set {AWS_SESSION_TOKEN} to the token that was issued with these keys, or unset it if they are permanent"
     ),
 )
-_UNSIGNED = ErrorCode("the store requires a signed request with valid credentials", s3_advice("{KEYS}"))
-_WRONG_CLOCK = ErrorCode("the clock of this machine is wrong", s3_advice("set the clock, then {AGAIN}"))
-_BLOCKED_ACCOUNT = ErrorCode(
+_UNSIGNED = ErrorMeaning("the store requires a signed request with valid credentials", s3_advice("{KEYS}"))
+_WRONG_CLOCK = ErrorMeaning("the clock of this machine is wrong", s3_advice("set the clock, then {AGAIN}"))
+_BLOCKED_ACCOUNT = ErrorMeaning(
     "the account may not use S3",
     "credentials and policies are not the cause: ask the owner of the account, or AWS Support, for the state of the "
     "account",
 )
-_BLOCKED_PAYER = ErrorCode(
+_BLOCKED_PAYER = ErrorMeaning(
     "the account of the requester may not be charged for this bucket",
     s3_advice(
         "credentials are not the cause: ask the owner of the account for its state; {PAYER} needs an account "
         "in good standing"
     ),
 )
-_OTHER_REGION = ErrorCode(
+_OTHER_REGION = ErrorMeaning(
     "the bucket is in another region than the request was sent to", s3_advice("set {AWS_REGION} to the bucket's region")
 )
-REDIRECTED = ErrorCode(
+REDIRECTED = ErrorMeaning(
     "the endpoint redirects requests to another address",
     s3_advice(
         "let {AWS_ENDPOINT_URL} name the S3 API of the store itself: not a login page, and with https:// if the store "
@@ -75,21 +75,21 @@ REDIRECTED = ErrorCode(
 )
 """The meaning of a redirect that is not S3's own, which would name the region of the bucket."""
 
-_NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another bucket")
-_INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another bucket")
-_NO_ACCESS_POINT = ErrorCode(
+_NO_BUCKET = ErrorMeaning("there is no such bucket", "create it, or name another bucket")
+_INVALID_BUCKET_NAME = ErrorMeaning("no bucket can have this name", "name another bucket")
+_NO_ACCESS_POINT = ErrorMeaning(
     "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that exists"
 )
-_TOO_LONG_KEY = ErrorCode("no object can have a name of this length", "use a shorter path")
-_INVALID_ADDRESS = ErrorCode("the store cannot interpret the address of the request", "use another path")
-_INVALID_KMS_KEY = ErrorCode(
+_TOO_LONG_KEY = ErrorMeaning("no object can have a name of this length", "use a shorter path")
+_INVALID_ADDRESS = ErrorMeaning("the store cannot interpret the address of the request", "use another path")
+_INVALID_KMS_KEY = ErrorMeaning(
     "the KMS key of the bucket or the object cannot be used",
     s3_advice(
         "access keys are not the cause: enable the key in KMS, or let {AWS_SSE_KMS_KEY_ID} name a symmetric key that "
         "exists in the bucket's region"
     ),
 )
-WRONG_ENCRYPTION = ErrorCode(
+WRONG_ENCRYPTION = ErrorMeaning(
     "the encryption headers of the request do not match the object or the bucket",
     s3_advice(
         "set {AWS_SERVER_SIDE_ENCRYPTION} and {AWS_SSE_KMS_KEY_ID} to what the bucket demands, or "
@@ -97,46 +97,46 @@ WRONG_ENCRYPTION = ErrorCode(
         "that demands none"
     ),
 )
-_SIGNATURE_VERSION = ErrorCode(
+_SIGNATURE_VERSION = ErrorMeaning(
     "the store does not accept this kind of signature or address",
     s3_advice(
         "let {AWS_ENDPOINT_URL} name the S3 API of the store, and unset settings of s3 and signature_version "
         "in the AWS configuration file"
     ),
 )
-_PATH_STYLE = ErrorCode(
+_PATH_STYLE = ErrorMeaning(
     "the store refuses requests with the bucket in the path (path style)",
     s3_advice("keys and policies are not the cause: set {HOSTED}, so that the bucket becomes part of the host name"),
 )
-_NOT_SUPPORTED = ErrorCode(
+_NOT_SUPPORTED = ErrorMeaning(
     "the store does not support this request",
     s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store; if it does, use a store that supports the request"),
 )
-_TOO_LARGE = ErrorCode(
+_TOO_LARGE = ErrorMeaning(
     "the store does not accept an object, or a part of one, of this size",
     "raise the store's limit, or use a store without this limit",
 )
-_BUSY = ErrorCode(
+_BUSY = ErrorMeaning(
     "the store is busy",
     s3_advice("wait a little, then {AGAIN}. If the store stays busy, run fewer tasks at once"),
     is_retryable=True,
 )
-_FAILED = ErrorCode("the store failed", s3_advice("{AGAIN}"), is_retryable=True)
-_BROKEN_TRANSFER = ErrorCode(
+_FAILED = ErrorMeaning("the store failed", s3_advice("{AGAIN}"), is_retryable=True)
+_BROKEN_TRANSFER = ErrorMeaning(
     "the request was changed on the way to the store",
     s3_advice("check the network and proxies on the way, then {AGAIN}"),
     is_retryable=True,
 )
-_CONCURRENT_CHANGE = ErrorCode(
+_CONCURRENT_CHANGE = ErrorMeaning(
     "another request changed the object or its upload meanwhile", s3_advice("{AGAIN}"), is_retryable=True
 )
-STORE_FULL = ErrorCode(
+STORE_FULL = ErrorMeaning(
     "the store has no room left",
     s3_advice("free space, or raise the quota of the bucket, then {AGAIN}"),
     is_retryable=True,
 )
 
-_CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
+_CODES_BY_MEANING: dict[ErrorMeaning, tuple[str, ...]] = {
     _ARCHIVED: ("InvalidObjectState",),
     _UNKNOWN_KEY: ("InvalidAccessKeyId", "XAdminUserNotFound"),
     _WRONG_SECRET: ("SignatureDoesNotMatch",),
@@ -210,11 +210,11 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
     ),
 }
 
-ERROR_CODES = {code: meaning for meaning, codes in _CODES_BY_MEANING.items() for code in codes}
+MEANING_BY_CODE = {code: meaning for meaning, codes in _CODES_BY_MEANING.items() for code in codes}
 """The meaning of each code."""
 
 
-KMS_DENIED = ErrorCode(
+KMS_DENIED = ErrorMeaning(
     "the KMS key of the bucket or the object may not be used",
     "allow these credentials kms:Decrypt to read and kms:GenerateDataKey to write, in the policy of the key",
 )

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_NEEDED_CONTENT = {
+_NEEDED_NAME_BY_OPERATION = {
     "CreateMultipartUpload": "UploadId",
     "UploadPartCopy": "ETag",
     "CopyObject": "ETag",
@@ -25,7 +25,7 @@ _NEEDED_CONTENT = {
 _ETAG_OPERATIONS = ("PutObject", "UploadPart")
 """Operations whose answer has no content, but an ETag in its header."""
 
-_SHOWN = 100
+_SHOWN_CHARACTERS = 100
 """Number of characters of the content that an error shows."""
 
 
@@ -34,16 +34,22 @@ def retry_foreign_answers(client: S3Client) -> None:
 
     def check(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
         operation, status = operation_model.name, response_dict["status_code"]
-        if status >= 300 or operation not in (*_NEEDED_CONTENT, *_ETAG_OPERATIONS):  # others may send a stream
+        if status >= 300 or operation not in (
+            *_NEEDED_NAME_BY_OPERATION,
+            *_ETAG_OPERATIONS,
+        ):  # others may send a stream
             return
-        content, expected = response_dict["body"].decode("utf-8", "replace"), _NEEDED_CONTENT.get(operation)
-        if expected is None:
+        content, needed_name = (
+            response_dict["body"].decode("utf-8", "replace"),
+            _NEEDED_NAME_BY_OPERATION.get(operation),
+        )
+        if needed_name is None:
             is_foreign = not response_dict["headers"].get("ETag")
         else:
-            is_foreign = expected not in content and "<Error" not in content
+            is_foreign = needed_name not in content and "<Error" not in content
         if is_foreign:
-            shown_text = escape(" ".join(content[:_SHOWN].split()) or "no content")
-            what = f"the answer to {operation} has status {status} without {expected or 'an ETag'}"
+            shown_text = escape(" ".join(content[:_SHOWN_CHARACTERS].split()) or "no content")
+            what = f"the answer to {operation} has status {status} without {needed_name or 'an ETag'}"
             response_dict["status_code"] = 503
             response_dict["body"] = f"<Error><Code>{shown_text}</Code><Message>{what}</Message></Error>".encode()
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
 
-_HEADERS = {"Range": "Range", "IfMatch": "If-Match"}
-_UNESCAPED = "/~"
+_HEADER_BY_PARAMETER = {"Range": "Range", "IfMatch": "If-Match"}
+_UNESCAPED_CHARACTERS = "/~"
 """Characters of a key that are not escaped, as in botocore."""
 
 _PLACEHOLDER_KEY = "x"
@@ -44,7 +44,7 @@ _OK_STATUSES = (200, 206)
 _PLAIN_SIGNATURES = ("v4", "s3v4")
 _BUSY_STATUSES = (429, 500, 502, 503, 504)
 _STATUSES_FOR_BOTO3 = (*REDIRECT_STATUSES, 400)
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 20.0
 """Shortest and longest pause between two attempts, in seconds."""
 
 
@@ -59,7 +59,7 @@ class _Address:
     session: Any
 
     def get(self, key: str, headers: dict[str, str]) -> AWSResponse:
-        url = self.prefix + percent_encode(key, safe=_UNESCAPED)
+        url = self.prefix + percent_encode(key, safe=_UNESCAPED_CHARACTERS)
         request = AWSRequest("GET", url=url, headers={**self.headers, **headers}, stream_output=True)
         self.signer.get_auth_instance(*self.signing_arguments).add_auth(request)
         answer: AWSResponse = self.session.send(request.prepare())
@@ -88,7 +88,7 @@ class ObjectReads:
         address = self._addresses[bucket]
         if address is None:
             return self._client.get_object(**parameters)
-        headers = {header: parameters[name] for name, header in _HEADERS.items() if name in parameters}
+        headers = {header: parameters[name] for name, header in _HEADER_BY_PARAMETER.items() if name in parameters}
         REQUESTS.count_calls()
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
@@ -117,7 +117,7 @@ class ObjectReads:
             else:
                 if attempt == ATTEMPTS - 1 or answer.status_code not in _BUSY_STATUSES:
                     raise error
-            time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
+            time.sleep(min(_LONGEST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS * 2**attempt))
         raise AssertionError("unreachable: after the last attempt")
 
     def _error(self, answer: AWSResponse, body: bytes) -> ClientError:

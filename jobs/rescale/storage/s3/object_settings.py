@@ -17,16 +17,16 @@ from rescale.text.errors import RequestError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-ENCRYPTION = "AWS_SERVER_SIDE_ENCRYPTION"
-KMS_KEY = "AWS_SSE_KMS_KEY_ID"
-CUSTOMER_KEY = "AWS_SSE_CUSTOMER_KEY_BASE64"
-PAYER = "AWS_REQUEST_PAYER"
+ENCRYPTION_VARIABLE = "AWS_SERVER_SIDE_ENCRYPTION"
+KMS_KEY_VARIABLE = "AWS_SSE_KMS_KEY_ID"
+CUSTOMER_KEY_VARIABLE = "AWS_SSE_CUSTOMER_KEY_BASE64"
+PAYER_VARIABLE = "AWS_REQUEST_PAYER"
 
-VARIABLES = {
-    "ServerSideEncryption": ENCRYPTION,
-    "SSEKMSKeyId": KMS_KEY,
-    "SSECustomerKey": CUSTOMER_KEY,
-    "RequestPayer": PAYER,
+VARIABLE_BY_PARAMETER = {
+    "ServerSideEncryption": ENCRYPTION_VARIABLE,
+    "SSEKMSKeyId": KMS_KEY_VARIABLE,
+    "SSECustomerKey": CUSTOMER_KEY_VARIABLE,
+    "RequestPayer": PAYER_VARIABLE,
 }
 """The variable of each parameter of boto3's calls."""
 
@@ -51,22 +51,26 @@ class ObjectSettings:
     @staticmethod
     def read(variables: Mapping[str, str]) -> ObjectSettings:
         """Return the settings in environment variables. Raises `RequestError` if S3 does not accept a value."""
-        encryption, kms_key = variables.get(ENCRYPTION) or None, variables.get(KMS_KEY) or None
+        encryption, kms_key = variables.get(ENCRYPTION_VARIABLE) or None, variables.get(KMS_KEY_VARIABLE) or None
         if encryption not in (None, *_ENCRYPTIONS):
-            raise _invalid_setting_error(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
+            raise _invalid_setting_error(ENCRYPTION_VARIABLE, " or ".join(_ENCRYPTIONS), encryption)
         if kms_key is not None and encryption not in _KMS_ENCRYPTIONS:
             raise _invalid_setting_error(
-                ENCRYPTION, f"{' or '.join(_KMS_ENCRYPTIONS)}, as {KMS_KEY} is set", encryption or "not set"
+                ENCRYPTION_VARIABLE,
+                f"{' or '.join(_KMS_ENCRYPTIONS)}, as {KMS_KEY_VARIABLE} is set",
+                encryption or "not set",
             )
-        payer = variables.get(PAYER) or None
+        payer = variables.get(PAYER_VARIABLE) or None
         if payer not in (None, _REQUESTER):
-            raise _invalid_setting_error(PAYER, _REQUESTER, payer)
-        key = _customer_key(variables.get(CUSTOMER_KEY) or None)
-        if key is not None and encryption is not None:
+            raise _invalid_setting_error(PAYER_VARIABLE, _REQUESTER, payer)
+        customer_key = _customer_key(variables.get(CUSTOMER_KEY_VARIABLE) or None)
+        if customer_key is not None and encryption is not None:
             raise _invalid_setting_error(
-                ENCRYPTION, f"no value, as {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption
+                ENCRYPTION_VARIABLE,
+                f"no value, as {CUSTOMER_KEY_VARIABLE} is set: S3 encrypts an object once",
+                encryption,
             )
-        return ObjectSettings(encryption, kms_key, key, payer is not None)
+        return ObjectSettings(encryption, kms_key, customer_key, payer is not None)
 
     def apply(self, client: S3Client) -> None:
         """Add the settings to every later call of `client` that has parameters for them."""
@@ -103,7 +107,7 @@ def _customer_key(text: str | None) -> bytes | None:
         key = b""
     if len(key) != _CUSTOMER_KEY_BYTES:
         raise _invalid_setting_error(
-            CUSTOMER_KEY, f"{_CUSTOMER_KEY_BYTES} bytes in base64", f"another text of {len(text)} characters"
+            CUSTOMER_KEY_VARIABLE, f"{_CUSTOMER_KEY_BYTES} bytes in base64", f"another text of {len(text)} characters"
         )
     return key
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer", bound="HeadObjectOutputTypeDef | GetObjectOutputTypeDef")
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 """Shortest and longest pause between two requests for the same body, in seconds."""
 
 _CODES_WITHOUT_CAUSE = ("400", "403")
@@ -70,15 +70,15 @@ class PinnedObjects:
         return None if head is None else Pin(head["ContentLength"], etag=head["ETag"])
 
     def read(
-        self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
+        self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit_bytes: int | None = None
     ) -> tuple[bytes, Pin]:
         """Return bytes of an object, and its version.
 
-        The bytes are the `length` bytes from offset `start`, or the whole object of at most `limit` bytes. The size of
-        a chunked body is unknown until it ends, so no more bytes are read than needed to refuse an object that is too
-        large.
+        The bytes are the `length` bytes from offset `start`, or the whole object of at most `limit_bytes` bytes. The
+        size of a chunked body is unknown until it ends, so no more bytes are read than needed to refuse an object that
+        is too large.
         """
-        most_bytes = limit if length is None else length
+        most_bytes = limit_bytes if length is None else length
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
@@ -96,7 +96,7 @@ class PinnedObjects:
             except StoreError:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
-                time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
+                time.sleep(min(_LONGEST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS * 2**attempt))
             else:
                 if length is not None and len(data) < length:
                     raise _short_object_error(uri, start, length, len(data))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-_USUAL_REQUEST, _LARGEST_REQUEST, _LONGEST_USUAL_RANGE = 4 << 20, 16 << 20, 64 << 20
+_USUAL_REQUEST_BYTES, _LARGEST_REQUEST_BYTES, _LONGEST_USUAL_RANGE_BYTES = 4 << 20, 16 << 20, 64 << 20
 """Size of a usual and of the largest request, and the longest range that is read with usual requests, in bytes."""
 
 
-def request_size(length: int, at_once: int | None = None) -> int:
+def request_size(length: int, bytes_at_once: int | None = None) -> int:
     """Return the number of bytes to request at once from a range of `length` bytes.
 
-    The caller processes `at_once` bytes together; None if any size suits the caller.
+    The caller processes `bytes_at_once` bytes together; None if any size suits the caller.
     """
-    least_size = at_once or _USUAL_REQUEST
-    return max(least_size, min(_LARGEST_REQUEST, length // 16)) if length > _LONGEST_USUAL_RANGE else least_size
+    least_size = bytes_at_once or _USUAL_REQUEST_BYTES
+    return (
+        max(least_size, min(_LARGEST_REQUEST_BYTES, length // 16))
+        if length > _LONGEST_USUAL_RANGE_BYTES
+        else least_size
+    )

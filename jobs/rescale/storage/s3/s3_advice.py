@@ -7,7 +7,7 @@ from string import Formatter
 from rescale.storage.s3 import object_settings
 from rescale.text.advice import SAME_COMMAND, Advice, Mention, setting
 
-ADDRESSING = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
+ADDRESSING_VARIABLE = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 """Variable that says whether the host of a request names the bucket (`true`) or the path does (`false`).
 
 boto3 has only a setting in its configuration file; object_store (Polars, delta-rs) has this variable.
@@ -20,9 +20,9 @@ _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
-    object_settings.ENCRYPTION,
-    object_settings.KMS_KEY,
-    object_settings.CUSTOMER_KEY,
+    object_settings.ENCRYPTION_VARIABLE,
+    object_settings.KMS_KEY_VARIABLE,
+    object_settings.CUSTOMER_KEY_VARIABLE,
 )
 
 SETTINGS = {
@@ -30,8 +30,8 @@ SETTINGS = {
     "CONFIGURATION": "check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
     "BUCKET": "check the name of the bucket and the AWS variables",
     "CHECKSUMS": "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported",
-    "HOSTED": f"{ADDRESSING}=true",
-    "PAYER": f"{object_settings.PAYER}=requester",
+    "HOSTED": f"{ADDRESSING_VARIABLE}=true",
+    "PAYER": f"{object_settings.PAYER_VARIABLE}=requester",
     **{name: name for name in _VARIABLES},
 }
 """Wording of each setting on the command line."""

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
 from rescale.storage.s3.foreign_answers import retry_foreign_answers
 from rescale.storage.s3.object_settings import ObjectSettings
-from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
+from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE, s3_advice
 from rescale.storage.s3.s3_errors import one_line_message
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.side_errors import with_store_named
@@ -44,7 +44,7 @@ connections but never answers is reported within two minutes.
 REDIRECT_STATUSES = (301, 302, 307)
 """Statuses of answers that botocore takes for a redirect to the region of the bucket."""
 
-_CONNECTIONS = 32
+_CONNECTION_COUNT = 32
 
 _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
@@ -58,12 +58,12 @@ def client_for(side: StoreSide = StoreSide.TARGET) -> S3Client:
         with aws_variables(variables):
             config = Config(
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                max_pool_connections=_CONNECTIONS,
+                max_pool_connections=_CONNECTION_COUNT,
                 connect_timeout=CONNECT_SECONDS,
                 read_timeout=READ_SECONDS,
                 request_checksum_calculation=_checksum_setting("AWS_REQUEST_CHECKSUM_CALCULATION"),
                 response_checksum_validation=_checksum_setting("AWS_RESPONSE_CHECKSUM_VALIDATION"),
-                s3=_addressing(os.environ.get(ADDRESSING)),
+                s3=_addressing_style(os.environ.get(ADDRESSING_VARIABLE)),
             )
             client: S3Client = _session(own_variables, profile).client("s3", config=config)
     except ProfileNotFound:
@@ -155,8 +155,8 @@ def _region() -> str | None:
     return os.environ.get("AWS_REGION") or None
 
 
-def _addressing(virtual_hosted: str | None) -> Any:
-    """Return boto3's addressing style for the value of the variable `ADDRESSING`.
+def _addressing_style(virtual_hosted: str | None) -> Any:
+    """Return boto3's addressing style for the value of the variable `ADDRESSING_VARIABLE`.
 
     None leaves the style to the AWS configuration file. If that sets none, boto3 puts the bucket into the path for a
     custom endpoint, else into the host.
@@ -166,10 +166,10 @@ def _addressing(virtual_hosted: str | None) -> Any:
     style = _ADDRESSING_STYLES.get(virtual_hosted.lower())
     if style is None:
         raise RequestError(
-            f"{ADDRESSING} has an invalid value",
+            f"{ADDRESSING_VARIABLE} has an invalid value",
             expected=" or ".join(_ADDRESSING_STYLES),
             found=virtual_hosted,
-            advice=f"set or unset {ADDRESSING}",
+            advice=f"set or unset {ADDRESSING_VARIABLE}",
         )
     return {"addressing_style": style}
 

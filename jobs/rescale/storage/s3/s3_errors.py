@@ -27,7 +27,14 @@ from botocore.exceptions import (
 )
 
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.error_codes import ERROR_CODES, KMS_DENIED, REDIRECTED, STORE_FULL, WRONG_ENCRYPTION, ErrorCode
+from rescale.storage.s3.error_codes import (
+    KMS_DENIED,
+    MEANING_BY_CODE,
+    REDIRECTED,
+    STORE_FULL,
+    WRONG_ENCRYPTION,
+    ErrorMeaning,
+)
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.side_errors import with_store_named
 from rescale.storage.sides import side_of
@@ -177,8 +184,8 @@ def _answer_error(error: ClientError, uri: str) -> RescaleError:
             ),
         )
     meaning = _meaning_of(error)
-    kind = StoreError if meaning.is_retryable else RequestError
-    return kind(f"{meaning.cause}: {message}", path=uri, found=_found_text(error), advice=meaning.advice)
+    error_type = StoreError if meaning.is_retryable else RequestError
+    return error_type(f"{meaning.cause}: {message}", path=uri, found=_found_text(error), advice=meaning.advice)
 
 
 def _missing_library_error(error: MissingDependencyException, uri: str) -> RequestError:
@@ -194,14 +201,14 @@ def _missing_library_error(error: MissingDependencyException, uri: str) -> Reque
     )
 
 
-def _meaning_of(error: ClientError) -> ErrorCode:
+def _meaning_of(error: ClientError) -> ErrorMeaning:
     """Return the cause and the advice for an answer; an unknown code is worth another try."""
     status, code, message = status_of(error), code_of(error), _message_of(error)
     if status in _DENIED_STATUSES and _KMS_ACTION.search(message):
         return KMS_DENIED
     if code in _AMBIGUOUS_CODES and _ENCRYPTION_WORDS.search(message):
         return WRONG_ENCRYPTION
-    if (meaning := ERROR_CODES.get(code)) is not None:
+    if (meaning := MEANING_BY_CODE.get(code)) is not None:
         return meaning
     if status in _REDIRECT_STATUSES and code in ("", str(status)):
         return REDIRECTED
@@ -209,10 +216,10 @@ def _meaning_of(error: ClientError) -> ErrorCode:
         return STORE_FULL
     if status in _DENIED_STATUSES:
         return _denial(error)
-    return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), is_retryable=True)
+    return ErrorMeaning("the request to S3 failed", s3_advice("{AGAIN}"), is_retryable=True)
 
 
-def _denial(error: ClientError) -> ErrorCode:
+def _denial(error: ClientError) -> ErrorMeaning:
     """Return the meaning of an answer that denies access without a reason: one of several settings may be missing."""
     advice = [
         "{KEYS}, and the bucket's policy",
@@ -222,7 +229,7 @@ def _denial(error: ClientError) -> ErrorCode:
         advice.append("a policy that requires encryption headers needs {AWS_SERVER_SIDE_ENCRYPTION}")
     else:
         advice.append("an object encrypted with your own key (SSE-C) needs {AWS_SSE_CUSTOMER_KEY_BASE64}")
-    return ErrorCode("S3 denies access", s3_advice("; ".join(advice)))
+    return ErrorMeaning("S3 denies access", s3_advice("; ".join(advice)))
 
 
 def _message_of(error: ClientError) -> str:

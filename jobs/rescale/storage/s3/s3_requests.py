@@ -12,7 +12,7 @@ class RequestCounters:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sent_by_kind: Counter[str] = Counter()
+        self._sent_by_operation: Counter[str] = Counter()
         self._calls = 0
         self._copied_bytes = 0
 
@@ -22,15 +22,15 @@ class RequestCounters:
         client.meta.events.register("before-send.s3", self._before_send)
 
     @property
-    def by_kind(self) -> Counter[str]:
+    def by_operation(self) -> Counter[str]:
         """Requests sent by operation, such as `{"GetObject": 3}`; every attempt counts."""
         with self._lock:
-            return self._sent_by_kind.copy()
+            return self._sent_by_operation.copy()
 
     @property
     def repeat_count(self) -> int:
         with self._lock:
-            return self._sent_by_kind.total() - self._calls
+            return self._sent_by_operation.total() - self._calls
 
     @property
     def bytes_copied(self) -> int:
@@ -50,10 +50,10 @@ class RequestCounters:
     def _before_call(self, **_: Any) -> None:
         self.count_calls()
 
-    def count_request(self, kind: str) -> None:
-        """Count a request that is sent; `kind` is its operation, such as `GetObject`."""
+    def count_request(self, operation: str) -> None:
+        """Count a request that is sent, by its operation, such as `GetObject`."""
         with self._lock:
-            self._sent_by_kind[kind] += 1
+            self._sent_by_operation[operation] += 1
 
     def _before_send(self, event_name: str, **_: Any) -> None:
         self.count_request(event_name.rpartition(".")[2])

@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _CONFLICT_ATTEMPTS = 6
-_CONFLICT_SECONDS = 0.05
+_SHORTEST_PAUSE_SECONDS = 0.05
 
 
 class S3Store:
     """`Store` for S3 objects of a side. `client` replaces the client that the AWS variables of the side configure."""
 
-    part_limits = PartLimits(smallest_part=5 * 1024 * 1024, most_parts=10_000)
+    part_limits = PartLimits(smallest_part_bytes=5 * 1024 * 1024, most_parts=10_000)
 
     def __init__(self, client: S3Client | None = None, side: StoreSide = StoreSide.TARGET) -> None:
         self._client = client or client_for(side)
@@ -79,7 +79,7 @@ class S3Store:
                 listed_pins |= list_pins(self._client, directory, wanted_uris)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
-    def modified(self, uri: str) -> datetime | None:
+    def modification_time(self, uri: str) -> datetime | None:
         head = self._objects.head(uri)
         return None if head is None else head["LastModified"]
 
@@ -91,8 +91,8 @@ class S3Store:
         # A directory bucket has ETags that only look like MD5.
         return [c for c in checksums if c.algorithm != ETAG] if is_directory_bucket(split_s3(uri)[0]) else checksums
 
-    def chunk_size(self, length: int, at_once: int | None = None) -> int:
-        return request_size(length, at_once)
+    def chunk_size(self, length: int, bytes_at_once: int | None = None) -> int:
+        return request_size(length, bytes_at_once)
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         if not length:
@@ -100,8 +100,8 @@ class S3Store:
         data, _ = self._objects.read(uri, pin, start, length)
         return data
 
-    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
-        return self._objects.read(uri, None, limit=limit)
+    def read_all(self, uri: str, limit_bytes: int) -> tuple[bytes, Pin]:
+        return self._objects.read(uri, None, limit_bytes=limit_bytes)
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         bucket, key = split_s3(uri)
@@ -121,7 +121,7 @@ class S3Store:
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         return list_objects(self._client, directory, prefix)
 
-    def folders(self, directory: str) -> Sequence[str]:
+    def folder_names(self, directory: str) -> Sequence[str]:
         return list_folders(self._client, directory)
 
     def delete(self, uris: Iterable[str]) -> None:
@@ -224,7 +224,7 @@ class S3Store:
                     if status_of(error) != 409:
                         raise
             # 409: another put is in progress. The next answer says whether that put has succeeded.
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)
+            time.sleep(_SHORTEST_PAUSE_SECONDS * 2**attempt)
         raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 

@@ -34,7 +34,13 @@ from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import report_missing_executors
 from rescale.execution.tasks.task_directories import make_task_directories
 from rescale.options.spark_master import is_on_this_machine, local_master
-from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
+from rescale.storage.scratch import (
+    SHORT_BASE_FOLDER,
+    ScratchKind,
+    scratch_directories,
+    scratch_folder,
+    temporary_directory,
+)
 from rescale.storage.sides import side_variables
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
@@ -157,7 +163,7 @@ def _socket_directory(scratch_path: str) -> str:
 def _scratch_with_short_path() -> str:
     cleanup = ExitStack()
     atexit.register(cleanup.close)
-    return str(cleanup.enter_context(scratch_folder(Path(SHORT_PLACE), ScratchKind.SPARK)))
+    return str(cleanup.enter_context(scratch_folder(Path(SHORT_BASE_FOLDER), ScratchKind.SPARK)))
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def stream_parts(
     """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
     total_size = sum(size for _, size in ranges)
     size_of_parts = part_size(plan, total_size)
-    least_part_size = max(limits.smallest_part, -(-total_size // limits.most_parts))
+    least_part_size = max(limits.smallest_part_bytes, -(-total_size // limits.most_parts))
     work_items: list[PartsWork] = []
     waiting_uris: list[str] = []
     part_number, offset, waiting_size = 1, 0, 0
