@@ -257,7 +257,7 @@ def test_result_deleted_after_publication_is_an_error(with_own_files: bool, plan
     error = ended(published(plan))
     assert "nothing was published" not in str(error)
     assert error.path == plan.target
-    assert error.final
+    assert error.is_final
 
 
 def test_result_deleted_by_the_job_that_runs_from_it_is_no_error(plan: Plan) -> None:

@@ -50,7 +50,9 @@ def test_damaged_metadata_is_reported_with_path_and_offset(capsys: Captured, tmp
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
     assert 0 < document["offset"] <= 100
-    assert {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAILS} == fields("error") >= document.keys()
+    assert (
+        {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAIL_NAMES} == fields("error") >= document.keys()
+    )
     assert main(["inspect", damaged(tmp_path)]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""

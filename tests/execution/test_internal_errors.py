@@ -67,7 +67,7 @@ def internal_error_of(run: Callable[[], object]) -> InternalError:
     with pytest.raises(InternalError) as caught:
         run()
     error = caught.value
-    assert (error.exit_code, error.final) == (5, True)
+    assert (error.exit_code, error.is_final) == (5, True)
     assert (error.found or "").startswith("IndexError: ")
     assert "Traceback (most recent call last)" in (error.traceback or "")
     assert "IndexError" in (error.traceback or "").splitlines()[-1]

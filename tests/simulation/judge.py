@@ -34,7 +34,7 @@ class Judge:
         if error is None:
             must(self._scene.was_published(TARGET), "a run says that it published, and did not")
             self.check_open_uploads("behind a run that published")
-        elif error.final and self._scene.is_strict():
+        elif error.is_final and self._scene.is_strict():
             raise BrokenPromiseError(f"a transient fault ended a run for good, at {ending.step}: {error_line(error)}")
 
     def judge(self) -> None:
@@ -44,7 +44,7 @@ class Judge:
             if isinstance(process.error, Exception):
                 error = as_rescale_error(process.error)
                 came_late = process.is_lost and scene.has_discarded
-                if error.final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
+                if error.is_final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
                     raise BrokenPromiseError(f"a transient fault ended {process.name} for good: {error_line(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a bug of Rescale: {error.traceback}")

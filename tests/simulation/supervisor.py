@@ -67,7 +67,7 @@ class Supervisor:
                         plan_uri = process.result if step == "plan" else plan_uri
                         continue
                     rescale_error = _as_rescale_error(error)
-                    if (rescale_error is None or not rescale_error.final) and tries_left[step]:
+                    if (rescale_error is None or not rescale_error.is_final) and tries_left[step]:
                         tries_left[step] -= 1
                         tries += 1
                         running[step] = self.make(step, steps.body(step, plan_uri))

@@ -55,7 +55,7 @@ class User:
                     self._judge.check_open_uploads("behind a run that published", but_strangers=False)
                 return f"{PUBLISHED} {after}"
             error = process.error
-            if not isinstance(error, RescaleError) or not error.final:
+            if not isinstance(error, RescaleError) or not error.is_final:
                 raise BrokenPromiseError(f"without any fault a run ends with {error_line(error)}")
             if source_is_damaged and after != when:
                 return f"{REFUSED}: source damaged"

@@ -62,7 +62,7 @@ def test_two_reads_that_differ_are_a_store_error(
     outcome, _ = outcomes(first, second)
     with pytest.raises(StoreError, match=f"two reads of the {named} differ") as caught:
         read_again_on_failure(outcome, side)
-    assert not caught.value.final
+    assert not caught.value.is_final
     assert (caught.value.path, caught.value.offset, caught.value.expected) == (first.path, first.offset, first.expected)
     assert caught.value.found == f"in the first read: {first.what}; in the second read, something else"
 

@@ -81,7 +81,7 @@ def test_unpaired_surrogate_in_an_error_is_escaped() -> None:
 
 def test_each_class_of_errors_has_its_exit_code() -> None:
     assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
-    assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]
+    assert [kind.is_final for kind in KINDS] == [True, True, True, True, True, False, True, True]
 
 
 def test_error_of_an_unknown_class_is_read_as_the_base_class() -> None:

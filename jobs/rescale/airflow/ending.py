@@ -73,7 +73,7 @@ def end_task(
             published_summary = _published_summary(ti, params)
             _refuse_unfinished(ti, published_summary["target"], task_ids_after_publication)
         except RescaleError as error:
-            if remark is not None and error.final:
+            if remark is not None and error.is_final:
                 error.what += f"; {remark(ti)}"
             raise
         log.info(

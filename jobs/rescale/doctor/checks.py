@@ -74,7 +74,7 @@ class CheckList:
                 return
             if isinstance(error, InternalError):
                 raise
-            self.unreachable = self.unreachable or not error.final
+            self.unreachable = self.unreachable or not error.is_final
             trial.fail(result_text(error), meaning, error.advice)
 
     def add(self, trial: Trial, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:

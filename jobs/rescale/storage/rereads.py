@@ -30,13 +30,13 @@ def read_again_on_failure(read: Callable[[], R], side: str | None = None) -> R:
     try:
         return read()
     except RescaleError as error:
-        if not error.final:
+        if not error.is_final:
             raise
         first_error = error
     try:
         read()
     except RescaleError as second:
-        if not second.final:
+        if not second.is_final:
             raise
         if second.document() == first_error.document() or _is_refused_twice(first_error, second):
             raise first_error from None

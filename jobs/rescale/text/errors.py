@@ -25,8 +25,8 @@ from rescale.text.names import encodable, printable, printable_lines, without_se
 
 _LABELS = {"offset": "at byte", "advice": "what to do"}
 """Labels of fields in the printed error that differ from the names of the fields."""
-_LONGEST_DETAIL = 1000
-_LONGEST_TRACEBACK = 20_000
+_MOST_DETAIL_CHARACTERS = 1000
+_MOST_TRACEBACK_CHARACTERS = 20_000
 DECODE_ERRORS = (MsgspecError, UnicodeError, RecursionError)
 """Errors of `msgspec.json.decode` for data that is not JSON, not of the type, not UTF-8, or nested too deeply."""
 
@@ -43,7 +43,7 @@ _RESOURCE_ERRORS = {
     errno.ETIMEDOUT,
 }
 """Error numbers of the operating system for an exhausted or failing resource."""
-_CLOCK_OVERFLOW = "timestamp too large"
+_CLOCK_OVERFLOW_MESSAGE = "timestamp too large"
 """CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
 _NO_THREAD_MESSAGE = "can't start new thread"
 """CPython's message when the operating system refuses to start a thread."""
@@ -62,8 +62,8 @@ class RescaleError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
-    final: ClassVar[bool] = True
-    DETAILS: ClassVar[tuple[str, ...]] = (
+    is_final: ClassVar[bool] = True
+    DETAIL_NAMES: ClassVar[tuple[str, ...]] = (
         "path",
         "offset",
         "operator",
@@ -99,13 +99,15 @@ class RescaleError(Exception):
         self.expected = None if expected is None else _shortened(without_secrets(str(expected)))
         self.found = None if found is None else _shortened(without_secrets(str(found)))
         self.advice = advice
-        self.traceback = None if traceback is None else _shortened(without_secrets(traceback), _LONGEST_TRACEBACK)
+        self.traceback = (
+            None if traceback is None else _shortened(without_secrets(traceback), _MOST_TRACEBACK_CHARACTERS)
+        )
         super().__init__(self.what)
 
     def __str__(self) -> str:
         details = [
             f"  {_LABELS.get(name, name)}: {printable(str(getattr(self, name)))}"
-            for name in self.DETAILS
+            for name in self.DETAIL_NAMES
             if getattr(self, name) is not None and name != "traceback"
         ]
         if self.traceback is not None:
@@ -119,53 +121,56 @@ class RescaleError(Exception):
                 setattr(self, name, value)
         return self
 
-    def recast(self, kind: type[E], what: str, **changed: Any) -> E:
-        """Return an error of class `kind` that says `what`, with this error's details except those in `changed`."""
-        return kind(what, **{**{name: getattr(self, name) for name in self.DETAILS}, **changed})
+    def recast(self, error_class: type[E], what: str, **changed: Any) -> E:
+        """Return an `error_class` that says `what`, with this error's details except those in `changed`."""
+        return error_class(what, **{**{name: getattr(self, name) for name in self.DETAIL_NAMES}, **changed})
 
     def document(self) -> ErrorDocument:
         """Return the error as a document, which `of_document` reads; UTF-8 can encode all its texts.
 
         The document names the nearest base class that this module defines, because every process knows these classes.
         """
-        given_details = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
+        given_details = {name: getattr(self, name) for name in self.DETAIL_NAMES if getattr(self, name) is not None}
         details: dict[str, Any] = {
             name: encodable(value) if isinstance(value, str) else value for name, value in given_details.items()
         }
         if isinstance(self.advice, Advice):
             details["advice_parts"] = self.advice.document()
-        kind = next((kind.__name__ for kind in type(self).__mro__ if kind.__name__ in _BY_NAME), RescaleError.__name__)
-        return ErrorDocument(error=kind, what=encodable(self.what), **details, exit_code=self.exit_code)
+        class_names = (base.__name__ for base in type(self).__mro__)
+        known_name = next((name for name in class_names if name in _CLASS_BY_NAME), RescaleError.__name__)
+        return ErrorDocument(error=known_name, what=encodable(self.what), **details, exit_code=self.exit_code)
 
     @staticmethod
     def of_document(document: ErrorDocument) -> RescaleError:
         """Return the error from which `document` was made; an unknown class becomes a plain `RescaleError`."""
-        kind = _BY_NAME.get(document.error, RescaleError)
-        details = {name: getattr(document, name) for name in RescaleError.DETAILS}
+        error_class = _CLASS_BY_NAME.get(document.error, RescaleError)
+        details = {name: getattr(document, name) for name in RescaleError.DETAIL_NAMES}
         if document.advice_parts is not UNSET:
             details["advice"] = Advice.of_document(document.advice_parts)
-        return kind(document.what, **{name: value for name, value in details.items() if value is not UNSET})
+        return error_class(document.what, **{name: value for name, value in details.items() if value is not UNSET})
 
-    def reword(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
-        """Reword the error, as for a form in Airflow: `advice` words a mention, and `option` the name of an option."""
+    def reword(self, word_mention: Callable[[Mention], str], word_option: Callable[[str], str]) -> None:
+        """Reword the mentions in the advice, and the option, as for a form in Airflow."""
         if isinstance(self.advice, Advice):
-            self.advice = self.advice.worded(advice)
+            self.advice = self.advice.worded(word_mention)
         if self.option is not None:
-            self.option = option(self.option)
+            self.option = word_option(self.option)
 
     @staticmethod
-    def from_text(kind: str, text: str) -> RescaleError | None:
-        """Return the error of class `kind` that `str` printed as `text`, without its traceback.
+    def from_text(class_name: str, text: str) -> RescaleError | None:
+        """Return the error of class `class_name` that `str` printed as `text`, without its traceback.
 
-        Returns None if this module has no class with the name `kind`.
+        Returns None if this module has no class with the name `class_name`.
         """
         what, *lines = text.splitlines()
-        names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
+        name_by_label = {_LABELS.get(name, name): name for name in RescaleError.DETAIL_NAMES if name != "traceback"}
         labelled_lines = [line.removeprefix("  ").partition(": ") for line in lines]
-        details: dict[str, Any] = {names[label]: value for label, _, value in labelled_lines if label in names}
+        details: dict[str, Any] = {
+            name_by_label[label]: value for label, _, value in labelled_lines if label in name_by_label
+        }
         if "advice" in details:
             details["advice"] = advice_of_text(details["advice"])
-        error_class = _BY_NAME.get(kind)
+        error_class = _CLASS_BY_NAME.get(class_name)
         return None if error_class is None else error_class(what, **details)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -204,7 +209,7 @@ class StoreError(RescaleError):
     """The network, a server or a disk failed: another try may succeed."""
 
     exit_code = 1
-    final = False
+    is_final = False
 
 
 class InternalError(RescaleError):
@@ -233,7 +238,7 @@ def as_rescale_error(exception: Exception) -> RescaleError:
     """Return the exception itself, or a `StoreError` (no resource), `RequestError` (wrong clock) or `InternalError`."""
     if isinstance(exception, RescaleError):
         return exception
-    if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW in str(exception):
+    if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW_MESSAGE in str(exception):
         return RequestError(
             "the clock of this machine shows a time that Python cannot represent",
             expected="a year before 2262",
@@ -273,7 +278,7 @@ def in_option(flag: str) -> AbstractContextManager[None]:
     return located(option=flag)
 
 
-def _shortened(text: str, most_characters: int = _LONGEST_DETAIL) -> str:
+def _shortened(text: str, most_characters: int = _MOST_DETAIL_CHARACTERS) -> str:
     """Return the text; if it has more than `most_characters`, only both ends, so that the error stays readable."""
     if len(text) <= most_characters:
         return text
@@ -281,7 +286,7 @@ def _shortened(text: str, most_characters: int = _LONGEST_DETAIL) -> str:
     return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
 
 
-_BY_NAME: dict[str, type[RescaleError]] = {
+_CLASS_BY_NAME: dict[str, type[RescaleError]] = {
     kind.__name__: kind
     for kind in (RequestError, LockedError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError)
 }

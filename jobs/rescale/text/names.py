@@ -64,13 +64,13 @@ def without_secrets(text: str) -> str:
     return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda match: f"{match[1] or match[2]}…@", text))
 
 
-def first_of(names: Sequence[str], limit: int, number: int | None = None) -> str:
+def first_of(names: Sequence[str], limit: int, name_count: int | None = None) -> str:
     """Return at most `limit` names and the number of names left out, as in `a, b and 3 more`.
 
-    `number` is the number of all names, if `names` has only the first of them.
+    `name_count` is the number of all names, if `names` has only the first of them.
     """
-    number_omitted = (len(names) if number is None else number) - limit
-    return ", ".join(names[:limit]) + (f" and {number_omitted:,} more" if number_omitted > 0 else "")
+    omitted_count = (len(names) if name_count is None else name_count) - limit
+    return ", ".join(names[:limit]) + (f" and {omitted_count:,} more" if omitted_count > 0 else "")
 
 
 def did_you_mean(word: str, known_names: Iterable[str]) -> str | None:

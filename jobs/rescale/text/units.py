@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import humanize
 
-_DAY = 24 * 3600
+_DAY_SECONDS = 24 * 3600
 _MOST_YEARS = 1000
 """Longest duration in years that is printed exactly; Python's calendar does not reach much further."""
 
@@ -21,9 +21,9 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def duration(seconds: float) -> str:
     """Return a duration in a coarse unit: `40 seconds`, `3 minutes`, `2 hours and 30 minutes`."""
-    if seconds >= _MOST_YEARS * 365 * _DAY:
+    if seconds >= _MOST_YEARS * 365 * _DAY_SECONDS:
         return f"{_MOST_YEARS:,} years and more"
-    unit = "seconds" if seconds < 90 else "minutes" if seconds < _DAY else "hours"
+    unit = "seconds" if seconds < 90 else "minutes" if seconds < _DAY_SECONDS else "hours"
     return humanize.precisedelta(max(1, seconds), minimum_unit=unit, format="%0.0f")
 
 

@@ -168,7 +168,7 @@ def test_failed_savepoint_leaves_the_job_running_and_the_next_try_takes_another(
     before = inspect_job(cluster.address, job_id, StopMode.STOP, str(blocked), jar_of(cluster))
     with pytest.raises(TaskEnded, match="Flink could not take the savepoint") as ended:
         take(before, "blocked")
-    assert not ended.value.error.final
+    assert not ended.value.error.is_final
     wait_until(lambda: cluster.job(job_id).runs, "the job to go on")
     with pytest.raises(AirflowSkipException, match="the job was not stopped, and still runs"):
         back(before, None, "blocked")

@@ -129,7 +129,7 @@ def test_missing_output_of_an_earlier_task_is_a_final_error(name: str) -> None:
     with pytest.raises(TaskEnded) as ended:
         call()
     assert f"the task {task_id!r} has no output: it did not finish" in str(ended.value)
-    assert ended.value.error.final
+    assert ended.value.error.is_final
 
 
 @pytest.mark.parametrize("task", [reshuffle, redistribute, validate, publish_result])

@@ -116,7 +116,7 @@ def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None
         4,
     )
     assert isinstance(error, IntegrityError)
-    assert (error.what, error.state, error.final) == ("a record is missing", "s", True)
+    assert (error.what, error.state, error.is_final) == ("a record is missing", "s", True)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_lost_pod_raises_store_error(
 ) -> None:
     error = error_of_pod(tmp_path, document, code)
     assert isinstance(error, StoreError)
-    assert (error.final, error.found) == (False, phase)
+    assert (error.is_final, error.found) == (False, phase)
 
 
 def test_unreadable_result_document_of_a_pod_raises_store_error(tmp_path: Path) -> None:

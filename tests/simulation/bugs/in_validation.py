@@ -120,8 +120,8 @@ BUGS = [
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),
     Bug("certificate: files are not looked at again", method(verdict, "certified_files", _certified_as_seen)),
-    Bug("errors: a transient error is final", method(StoreError, "final", True)),
-    Bug("errors: a damaged source is transient", method(SnapshotError, "final", False)),
-    Bug("errors: a wrong result is transient", method(IntegrityError, "final", False)),
-    Bug("errors: a taken target is transient", method(RequestError, "final", False)),
+    Bug("errors: a transient error is final", method(StoreError, "is_final", True)),
+    Bug("errors: a damaged source is transient", method(SnapshotError, "is_final", False)),
+    Bug("errors: a wrong result is transient", method(IntegrityError, "is_final", False)),
+    Bug("errors: a taken target is transient", method(RequestError, "is_final", False)),
 ]

@@ -165,7 +165,7 @@ class CutOver:
             try:
                 return self._publish_and_start(stopwatch)
             except RescaleError as error:
-                if error.final or stopwatch.elapsed_seconds + _RETRY_PAUSE_SECONDS > self.give_up_seconds:
+                if error.is_final or stopwatch.elapsed_seconds + _RETRY_PAUSE_SECONDS > self.give_up_seconds:
                     log.error("the cut-over failed: %s", error)
                     raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)

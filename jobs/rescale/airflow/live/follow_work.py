@@ -120,7 +120,7 @@ def _logging_final_errors() -> Iterator[None]:
     try:
         yield
     except RescaleError as error:
-        if not error.final:
+        if not error.is_final:
             raise
         log.warning("the job was handed over, but %s", error)
 

@@ -62,7 +62,9 @@ if hasattr(sdk, "RetryPolicy"):
                 return sdk.RetryDecision.default()
             sentence = printable(exception.error.what)
             return (
-                sdk.RetryDecision.fail(sentence) if exception.error.final else sdk.RetryDecision.retry(reason=sentence)
+                sdk.RetryDecision.fail(sentence)
+                if exception.error.is_final
+                else sdk.RetryDecision.retry(reason=sentence)
             )
 
     _RETRY_POLICY = {"retry_policy": RetryByError()}
@@ -94,4 +96,4 @@ def task_errors() -> Iterator[None]:
         rescale_error = error_to_show(error)
         reword_for_form(rescale_error)
         log.error("%s", rescale_error)
-        raise (FinalTaskEnded if rescale_error.final and not _RETRY_POLICY else TaskEnded)(rescale_error) from None
+        raise (FinalTaskEnded if rescale_error.is_final and not _RETRY_POLICY else TaskEnded)(rescale_error) from None

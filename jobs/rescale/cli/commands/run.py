@@ -154,6 +154,6 @@ def errors_in_report(plan: Plan) -> Iterator[None]:
     try:
         yield
     except RescaleError as error:
-        if error.final:
+        if error.is_final:
             put_report(plan)
         raise

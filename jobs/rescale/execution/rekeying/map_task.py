@@ -56,7 +56,7 @@ class MapTask:
                         yield from sorter.rows(unit)
                 yield self.totals_partition, pack_sent_sizes(sorter.sent_sizes())
             except RescaleError as error:
-                if not error.final:
+                if not error.is_final:
                     raise
                 yield self.totals_partition, pack_sent_sizes(error.located(operator=operator.label))
                 return

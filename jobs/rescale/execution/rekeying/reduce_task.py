@@ -42,7 +42,7 @@ class ReduceTask(Generic[Work, Result]):
                         blocks = in_key_order(blocks)
                     yield self.writer.write(work, blocks)
                 except RescaleError as error:
-                    if not error.final:
+                    if not error.is_final:
                         raise
                     yield error.located(operator=self.plan.operators[write_range.operator_index].label)
                     return

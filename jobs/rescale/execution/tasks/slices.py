@@ -99,7 +99,7 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
         return work(unit), None
     except Exception as error:
         rescale_error = as_rescale_error(error)
-        if not rescale_error.final:
+        if not rescale_error.is_final:
             raise rescale_error from None
         return None, rescale_error
 

@@ -191,7 +191,7 @@ class _Stage:
 
     def record_failure(self, task_number: int, error: RescaleError) -> None:
         """Queue a failed task again; raise the error if it is final, or if this was the last attempt."""
-        if error.final:
+        if error.is_final:
             raise error
         if self.attempts[task_number] >= ATTEMPTS:
             raise error.located(advice=RESUME_ADVICE)

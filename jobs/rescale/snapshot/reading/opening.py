@@ -173,7 +173,7 @@ def _operators(
         try:
             operator = replace(_read_twice(pending), is_whole=reader.is_whole(pending.entry))
         except RescaleError as error:
-            if not error.final:
+            if not error.is_final:
                 raise
             operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False, read_error=error)
         operators.append(operator)
@@ -192,7 +192,7 @@ def _ignoring_errors(entry: OperatorState, given_up: Collection[str]) -> Iterato
     try:
         yield
     except RescaleError as error:
-        if entry.operator_id not in given_up or not error.final:
+        if entry.operator_id not in given_up or not error.is_final:
             raise
 
 

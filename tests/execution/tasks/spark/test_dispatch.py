@@ -64,7 +64,7 @@ def test_lost_executor_or_memory_error_in_a_task_of_spark_is_a_store_error() -> 
 def test_rescale_error_of_a_task_of_spark_is_restored_from_its_message(raised: RescaleError) -> None:
     cause = f"rescale.text.errors.{type(raised).__name__}: {raised}"
     error = error_of_failed_task(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{cause}{BEHIND}")
-    if not raised.final and not raised.advice:
+    if not raised.is_final and not raised.advice:
         assert error.advice
         error.advice = None
     assert error.document() == raised.document()

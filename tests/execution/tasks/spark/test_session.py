@@ -43,7 +43,7 @@ def test_failed_start_of_spark_is_a_store_error_with_the_root_cause(monkeypatch:
     with pytest.raises(StoreError, match="Spark does not start") as caught, session.spark_context("x", "local[1]"):
         pass
     assert caught.value.found == "java.util.concurrent.TimeoutException: the timeout of 10000 ms has been exceeded"
-    assert not caught.value.final
+    assert not caught.value.is_final
 
 
 class _Context:

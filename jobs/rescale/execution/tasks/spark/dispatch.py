@@ -79,7 +79,7 @@ def error_of_failed_task(text: str) -> RescaleError:
         else None
     )
     if restored_error is not None:
-        return restored_error if restored_error.final else restored_error.located(advice=RESUME_ADVICE)
+        return restored_error if restored_error.is_final else restored_error.located(advice=RESUME_ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last_line:])
     if error_name.rpartition(".")[2] in _RETRIABLE_ERROR_NAMES:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)
