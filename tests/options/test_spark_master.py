@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rescale.options.spark_master import LocalMaster, is_master, is_on_this_machine, local_master
+from rescale.options.spark_master import LocalMaster, is_master_url, is_on_this_machine, local_master
 
 LOCAL = {
     "local": LocalMaster("1", None),
@@ -39,22 +39,22 @@ def test_local_master_has_its_number_of_threads(url: str, master: LocalMaster) -
     assert local_master(url) == master
     assert master.cores == {"1": 1, "3": 3}.get(master.threads, os.cpu_count())
     assert is_on_this_machine(url)
-    assert is_master(url)
+    assert is_master_url(url)
 
 
 def test_local_cluster_is_on_this_machine_but_is_no_local_master() -> None:
     url = "local-cluster[2,1,1024]"
-    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, True, True)
+    assert (local_master(url), is_on_this_machine(url), is_master_url(url)) == (None, True, True)
 
 
 @pytest.mark.parametrize("url", CLUSTERS)
 def test_cluster_is_not_on_this_machine(url: str) -> None:
-    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, False, True)
+    assert (local_master(url), is_on_this_machine(url), is_master_url(url)) == (None, False, True)
 
 
 @pytest.mark.parametrize("url", INVALID)
 def test_unknown_master_is_refused(url: str) -> None:
-    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, False, False)
+    assert (local_master(url), is_on_this_machine(url), is_master_url(url)) == (None, False, False)
 
 
 def test_missing_master_is_unknown() -> None:

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from rescale.options.text_files import LARGEST_TEXT, read_text
+from rescale.options.text_files import LARGEST_TEXT_BYTES, read_text
 from rescale.text.errors import RequestError
 from support.snapshots import directory
 
@@ -44,7 +44,7 @@ def test_endless_pipe_and_device_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RequestError) as raised:
             read_text(path, "list")
         assert raised.value.path == path
-        assert f"{LARGEST_TEXT:,}" in str(raised.value.expected)
+        assert f"{LARGEST_TEXT_BYTES:,}" in str(raised.value.expected)
 
 
 def _limit_memory() -> None:

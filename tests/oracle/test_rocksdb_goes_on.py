@@ -48,7 +48,7 @@ class Case:
             format="rocksdb",
             files=self.files,
         )
-        assert any(operator.in_rocksdb for operator in plan.operators)
+        assert any(operator.is_in_rocksdb for operator in plan.operators)
         execute(plan)
         shape = {"parallelism": self.parallelism, "max_parallelism": self.maximum or CHURN.max_parallelism}
         return target, CHURN.with_(**ROCKSDB, **shape, configuration=INCREMENTAL)

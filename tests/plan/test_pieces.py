@@ -57,7 +57,7 @@ def test_split_may_leave_bytes_of_the_pieces_over() -> None:
 
 def test_equal_literals_are_kept_once() -> None:
     literals = Literals()
-    places = [literals.piece(data) for data in (b"one", b"two", b"one", b"")]
+    places = [literals.add(data) for data in (b"one", b"two", b"one", b"")]
     assert literals.bytes() == b"onetwo"
     assert places == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
 

@@ -17,7 +17,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import META_STREAM, CopiedFile, TranslatedKeyGroups
 from rescale.plan.pieces import Piece
-from rescale.plan.plan import FORMAT, Plan, plan_from_json, plan_to_json
+from rescale.plan.plan import PLAN_FORMAT, Plan, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
@@ -133,7 +133,7 @@ def test_copied_database_files_are_whole_and_keep_their_names(name: str) -> None
         assert not copied
 
 
-@pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": %d}' % FORMAT, b"null"])
+@pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": %d}' % PLAN_FORMAT, b"null"])
 def test_malformed_plan_is_refused(document: bytes) -> None:
     with pytest.raises(SnapshotError, match="not a plan") as caught:
         plan_from_json(document, "/place")
@@ -142,7 +142,7 @@ def test_malformed_plan_is_refused(document: bytes) -> None:
 
 def test_a_plan_of_another_version_is_refused() -> None:
     with pytest.raises(SnapshotError, match="another version"):
-        plan_from_json(plan_to_json(replace(plan_of("2-source"), format=FORMAT + 1)), "/place")
+        plan_from_json(plan_to_json(replace(plan_of("2-source"), format=PLAN_FORMAT + 1)), "/place")
     with pytest.raises(SnapshotError, match="another version"):
         plan_from_json(b'{"format": 1, "of old": true}', "/place")
 

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.plan.new_streams import CopiedFile
 from rescale.plan.pieces import Piece
-from rescale.plan.prepared_files import SourceFile, prepared_piece, span_identity
+from rescale.plan.prepared_files import SourceFile, prepared_piece, span_digest
 from rescale.storage.contract import Pin, Span
 
 FILE = SourceFile("s3://flink/shared/a", Pin(100, etag='"1"'))
@@ -27,11 +27,11 @@ PIECE = Piece(1, 10, 20)
     ],
 )
 def test_other_bytes_or_another_version_have_another_identity(file: SourceFile, piece: Piece) -> None:
-    assert span_identity(span(file, piece)) != span_identity(span(FILE, PIECE))
+    assert span_digest(span(file, piece)) != span_digest(span(FILE, PIECE))
 
 
 def test_identity_does_not_depend_on_quotes_of_etags() -> None:
-    assert span_identity(span(FILE._replace(pin=Pin(100, etag="1")), PIECE)) == span_identity(span(FILE, PIECE))
+    assert span_digest(span(FILE._replace(pin=Pin(100, etag="1")), PIECE)) == span_digest(span(FILE, PIECE))
 
 
 def span(file: SourceFile, piece: Piece) -> Span:

@@ -58,7 +58,7 @@ def test_changed_schema_needs_a_new_version(document: PublishedDocument) -> None
     digest, version = digest_of(schema_of(document)), str(document.version)
     assert pinned.get(document.name, {}).get(version) == digest, (
         f"The schema of {document.name!r} is not the one that was published as version {version}. Users may rely on "
-        f"that version, so raise the version in rescale/schemas/documents.py (for plan-file: FORMAT in "
+        f"that version, so raise the version in rescale/schemas/documents.py (for plan-file: PLAN_FORMAT in "
         f"rescale/plan/plan.py), and add the digest of the new version to {PINNED.name}, beside those of the earlier "
         f'ones: "{document.name}": {{"{version} or the new version": "{digest}"}}'
     )

@@ -106,19 +106,19 @@ def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Cl
 @contextmanager
 def _release_restored() -> Iterator[None]:
     """Restore the present release after the block; if another one was installed, clear the cache of its plans."""
-    with patch.object(plan, "FORMAT", plan.FORMAT), patch.object(planner, "FORMAT", planner.FORMAT):
-        before = plan.FORMAT
+    with patch.object(plan, "PLAN_FORMAT", plan.PLAN_FORMAT), patch.object(planner, "PLAN_FORMAT", planner.PLAN_FORMAT):
+        before = plan.PLAN_FORMAT
         try:
             yield
         finally:
-            if before != plan.FORMAT:
+            if before != plan.PLAN_FORMAT:
                 clear_caches("plan_from_json")
 
 
 def install_release() -> None:
     """Install another release, with other plans, until the history is over."""
-    plan.FORMAT += 1
-    planner.FORMAT += 1
+    plan.PLAN_FORMAT += 1
+    planner.PLAN_FORMAT += 1
     clear_caches("plan_from_json")
 
 

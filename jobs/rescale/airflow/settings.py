@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from rescale.airflow.yaml_file import read_yaml
-from rescale.options.spark_master import MASTERS, is_master
+from rescale.options.spark_master import MASTER_FORMS, is_master_url
 from rescale.text.errors import RequestError
 
 SETTINGS_VARIABLE = "RESCALE_SETTINGS"
@@ -103,8 +103,8 @@ class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if (self.master is None) == (self.connection is None):
             raise ValueError("expected `master` or `connection`")
-        if self.master is not None and not is_master(self.master):
-            raise ValueError(f"{self.master!r} is not a Spark master: expected {MASTERS}")
+        if self.master is not None and not is_master_url(self.master):
+            raise ValueError(f"{self.master!r} is not a Spark master: expected {MASTER_FORMS}")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

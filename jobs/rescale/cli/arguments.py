@@ -11,9 +11,9 @@ from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import CLUSTER_VARIABLE, Cluster, cluster_of_environment
 from rescale.options.command_line import add_options, values_of
-from rescale.options.option import Group
+from rescale.options.option import HelpGroup
 from rescale.options.rows import option
-from rescale.options.spark_master import MASTERS, is_master
+from rescale.options.spark_master import MASTER_FORMS, is_master_url
 from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
 from rescale.planning.prepare import PreparedPlan, prepare
@@ -41,8 +41,8 @@ def add_request_options(
     parser: argparse.ArgumentParser, command: str, changed_job_help: str = "", *, with_shape: bool = False
 ) -> None:
     """Add the options of a request to a command; `changed_job_help` describes the options for changed jobs."""
-    groups = {Group.SHAPE: _SHAPE_HELP} if with_shape else {}
-    groups |= {Group.CHANGED_JOB: changed_job_help} if changed_job_help else {}
+    groups = {HelpGroup.SHAPE: _SHAPE_HELP} if with_shape else {}
+    groups |= {HelpGroup.CHANGED_JOB: changed_job_help} if changed_job_help else {}
     add_options(parser, command, groups, complete_operators)
 
 
@@ -79,8 +79,8 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def _checked_master(word: str) -> str:
-    if not is_master(word):
-        raise argparse.ArgumentTypeError(f"{word!r} is not a Spark master: expected {MASTERS}")
+    if not is_master_url(word):
+        raise argparse.ArgumentTypeError(f"{word!r} is not a Spark master: expected {MASTER_FORMS}")
     return word
 
 

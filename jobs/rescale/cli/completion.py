@@ -24,8 +24,8 @@ _SOURCE_ATTRIBUTES = ("source", "checkpoints", "a")
 
 def complete_operators(row: Option, action: argparse.Action) -> None:
     """Complete the operator at the start of a value, as in `UID=…`, with the operators of SOURCE."""
-    if row.after_operator is not None:
-        action.completer = partial(_operator_uids, row.after_operator)  # type: ignore[attr-defined]
+    if row.operator_separator is not None:
+        action.completer = partial(_operator_uids, row.operator_separator)  # type: ignore[attr-defined]
 
 
 def _operator_uids(suffix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:

@@ -135,7 +135,7 @@ def durations(
     steps = tuple(_step_seconds(plan, record_count_by_id or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
-        restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
+        restore=_slowest_restore_seconds(plan, [not operator.is_in_rocksdb for operator in plan.operators]),
         flink=None if flink_restores is None else restore_seconds(flink_restores, is_on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
@@ -165,7 +165,7 @@ def _step_seconds(plan: Plan, record_count_by_id: Mapping[str, int]) -> Iterator
             copied_bytes + dealt_bytes
         ) / WHOLE_KEY_GROUP_RATES.bytes_compared_per_second + rates.seconds_to_compare(rekeyed_bytes, record_count)
     dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+    rekeyed_bytes = sum(rekeying.work_bytes for operator in plan.operators for rekeying in operator.rekeyings)
     s3_side_count = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer_seconds_per_byte = s3_side_count / S3_CONNECTION_RATE
     has_workers = False
@@ -219,7 +219,7 @@ def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
     if not keyed_operators:
         return
     size = sum(sum(operator.new_keyed_bytes) for operator in keyed_operators)
-    has_records = any(not operator.in_rocksdb for operator in keyed_operators)
+    has_records = any(not operator.is_in_rocksdb for operator in keyed_operators)
     for name, inserts_records in (("records", True), ("RocksDB's own files", False)):
         seconds = _slowest_restore_seconds(plan, [inserts_records] * len(plan.operators))
         yield FormatRestore(name, size, size if inserts_records else 0, seconds, chosen=inserts_records is has_records)

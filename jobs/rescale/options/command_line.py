@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rescale.options.follow_rows import FOLLOW_OPTIONS
-from rescale.options.option import Group, Option, OptionKind
+from rescale.options.option import HelpGroup, Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.options.text_files import read_text
 from rescale.planning.request.kafka_offsets import parse_offsets
@@ -28,7 +28,7 @@ def options_of(command: str) -> tuple[Option, ...]:
 def add_options(
     parser: argparse.ArgumentParser,
     command: str,
-    groups: Mapping[Group, str] | None = None,
+    groups: Mapping[HelpGroup, str] | None = None,
     on_added: OnOptionAdded = lambda *_: None,
 ) -> None:
     """Add all options of a command to `parser`.
@@ -36,7 +36,9 @@ def add_options(
     `groups` maps groups of options to their descriptions in the help. `on_added` is called with each option and its new
     action.
     """
-    argument_groups = {name: parser.add_argument_group(name, text) for name, text in (groups or {}).items()}
+    argument_groups = {
+        group: parser.add_argument_group(group, description) for group, description in (groups or {}).items()
+    }
     for row in options_of(command):
         on_added(row, add_option(argument_groups.get(row.group, parser), row))
 
@@ -65,7 +67,7 @@ def _option_value(row: Option, value: Any) -> Any:
         return value or row.default
     if row.kind is not OptionKind.FILE or not value:
         return value
-    text = read_text(value, row.file)
+    text = read_text(value, row.file_noun)
     if row is option("kafka-offsets"):
         _refuse_no_offsets(text, value)
     return text
@@ -105,17 +107,18 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> StepArgume
     option_values, options = values_of(arguments, command), options_of(command)
     surgery = surgery_from_options(option_values)
     surgery.kafka.merged_renames(surgery.renames)
-    files = {
+    text_by_flag = {
         option.flag: option_values[option.name]
         for option in options
         if option.kind is OptionKind.FILE and option_values[option.name]
     }
     return StepArguments(
-        [word for option in options for word in _options_for(option, vars(arguments)[option.attribute])], files
+        [argument for option in options for argument in _arguments_for(option, vars(arguments)[option.attribute])],
+        text_by_flag,
     )
 
 
-def _options_for(row: Option, value: Any) -> list[str]:
+def _arguments_for(row: Option, value: Any) -> list[str]:
     if row.kind is OptionKind.LINES:
         return [f"{row.flag}={line}" for line in value]
     if row.kind is OptionKind.FLAG:

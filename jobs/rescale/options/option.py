@@ -43,7 +43,7 @@ class FormSection(StrEnum):
     """Section of options that the form does not have."""
 
 
-class Group(StrEnum):
+class HelpGroup(StrEnum):
     """The groups of a command's help."""
 
     NONE = ""
@@ -77,8 +77,8 @@ class Option:
     """An option of a request: its name, kind and help, the commands that have it, and its field in the form.
 
     `name` is the flag without its leading dashes. `choices` maps the values of a choice to their labels in the form; a
-    value without a label is for the command line only. `file` names the contents of the file in errors. If values start
-    with an operator's name, `after_operator` separates it from the rest; "" if nothing follows.
+    value without a label is for the command line only. `file_noun` names the contents of the file in errors. If values
+    start with an operator's name, `operator_separator` separates it from the rest; "" if nothing follows.
     """
 
     name: str
@@ -88,10 +88,10 @@ class Option:
     field: Field
     example: str
     metavar: str = ""
-    group: Group = Group.NONE
+    group: HelpGroup = HelpGroup.NONE
     choices: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    file: str = ""
-    after_operator: str | None = None
+    file_noun: str = ""
+    operator_separator: str | None = None
     changes_result: bool = False
     """Whether a form in which this option is set asks for changed state, and not for a plain copy of the snapshot."""
 

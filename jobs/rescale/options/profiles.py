@@ -18,16 +18,18 @@ _HELP = {
 }
 
 
-def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Sequence[str] = ()) -> None:
+def add_profiles(
+    parser: argparse.ArgumentParser, source_attribute: str = "", target_attributes: Sequence[str] = ()
+) -> None:
     """Add `--source-profile` if a command has a source, and `--target-profile` if it has a target.
 
-    `source` and `targets` are names of attributes in argparse's namespace that hold the URI of the source and of
-    targets. If an attribute is in both, its URI counts as a target unless `--source-profile` is given.
+    `source_attribute` and `target_attributes` are names of attributes in argparse's namespace that hold the URI of the
+    source and of targets. If an attribute is in both, its URI counts as a target unless `--source-profile` is given.
     """
-    for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
-        if places:
+    for side, attributes in ((StoreSide.SOURCE, source_attribute), (StoreSide.TARGET, target_attributes)):
+        if attributes:
             parser.add_argument(_profile_flag(side), metavar="PROFILE", help=_HELP[side])
-    parser.set_defaults(place_of_source=source, places_of_target=tuple(targets))
+    parser.set_defaults(source_attribute=source_attribute, target_attributes=tuple(target_attributes))
 
 
 def use_profiles(arguments: argparse.Namespace) -> None:
@@ -36,31 +38,37 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     Raises `RequestError` for a profile that does not exist, and for a profile of a side (source or target) without a
     URI in S3.
     """
-    profiles = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
-    for side, profile in profiles.items():
+    profile_by_side = {
+        side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))
+    }
+    for side, profile in profile_by_side.items():
         configure_side(side, {"AWS_PROFILE": profile})
-    if "places_of_target" not in arguments or not has_side_variables():
+    if "target_attributes" not in arguments or not has_side_variables():
         return
     forget_stores()
-    source_attribute = arguments.place_of_source
-    targets = [
-        place for place in arguments.places_of_target if place != source_attribute or StoreSide.SOURCE not in profiles
+    source_attribute = arguments.source_attribute
+    target_attributes = [
+        attribute
+        for attribute in arguments.target_attributes
+        if attribute != source_attribute or StoreSide.SOURCE not in profile_by_side
     ]
-    places = {
-        StoreSide.SOURCE: _normalised_places(arguments, [] if source_attribute in targets else [source_attribute]),
-        StoreSide.TARGET: _normalised_places(arguments, targets),
+    places_by_side = {
+        StoreSide.SOURCE: _normalised_places(
+            arguments, [] if source_attribute in target_attributes else [source_attribute]
+        ),
+        StoreSide.TARGET: _normalised_places(arguments, target_attributes),
     }
-    if any(places.values()):  # without a URI, targets declared by the parent process stay
-        use_targets(places[StoreSide.TARGET])
-        for snapshot, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
-            refuse_same_place(snapshot.removesuffix("/_metadata"), target)
-    for side, profile in profiles.items():
+    if any(places_by_side.values()):  # without a URI, targets declared by the parent process stay
+        use_targets(places_by_side[StoreSide.TARGET])
+        for source, target in product(places_by_side[StoreSide.SOURCE], places_by_side[StoreSide.TARGET]):
+            refuse_same_place(source.removesuffix("/_metadata"), target)
+    for side, profile in profile_by_side.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
 
-        if places[side] and not any(map(is_s3, places[side])):
+        if places_by_side[side] and not any(map(is_s3, places_by_side[side])):
             raise RequestError(
                 "this place is not in S3, and an AWS profile applies only to S3",
-                path=places[side][0],
+                path=places_by_side[side][0],
                 found=f"{_profile_flag(side)} {profile}",
                 advice=f"leave {_profile_flag(side)} out",
             )

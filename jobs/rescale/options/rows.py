@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.options.option import Field, FormSection, Group, Option, OptionKind
+from rescale.options.option import Field, FormSection, HelpGroup, Option, OptionKind
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
@@ -30,8 +30,8 @@ OPTIONS = (
         ),
         "--parallelism 6",
         metavar="[UID=]N",
-        group=Group.SHAPE,
-        after_operator="=",
+        group=HelpGroup.SHAPE,
+        operator_separator="=",
         changes_result=True,
     ),
     Option(
@@ -52,8 +52,8 @@ OPTIONS = (
         ),
         "--max-parallelism 256",
         metavar="[UID=]M",
-        group=Group.SHAPE,
-        after_operator="=",
+        group=HelpGroup.SHAPE,
+        operator_separator="=",
         changes_result=True,
     ),
     Option(
@@ -74,8 +74,8 @@ OPTIONS = (
         ),
         "--key-hash 'objects-hash(a,b)'",
         metavar="[UID=]HASH",
-        group=Group.SHAPE,
-        after_operator="=",
+        group=HelpGroup.SHAPE,
+        operator_separator="=",
     ),
     Option(
         "rename",
@@ -92,8 +92,8 @@ OPTIONS = (
         ),
         "--rename visits=visitors",
         metavar="OLD=NEW",
-        group=Group.CHANGED_JOB,
-        after_operator="=",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator="=",
         changes_result=True,
     ),
     Option(
@@ -110,8 +110,8 @@ OPTIONS = (
         ),
         "--drop visits",
         metavar="UID",
-        group=Group.CHANGED_JOB,
-        after_operator="",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator="",
         changes_result=True,
     ),
     Option(
@@ -130,8 +130,8 @@ OPTIONS = (
         ),
         "--drop-state visits:count",
         metavar="UID:NAME",
-        group=Group.CHANGED_JOB,
-        after_operator=":",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator=":",
         changes_result=True,
     ),
     Option(
@@ -152,8 +152,8 @@ OPTIONS = (
         ),
         "--drop-older visits:last=30d",
         metavar="UID:STATE=AGE",
-        group=Group.CHANGED_JOB,
-        after_operator=":",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator=":",
         changes_result=True,
     ),
     Option(
@@ -172,8 +172,8 @@ OPTIONS = (
         ),
         "--restart readers",
         metavar="UID",
-        group=Group.CHANGED_JOB,
-        after_operator="",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator="",
         changes_result=True,
     ),
     Option(
@@ -189,7 +189,7 @@ OPTIONS = (
         ),
         "--uids uids.txt",
         metavar="FILE",
-        file="list of uids",
+        file_noun="list of uids",
     ),
     Option(
         "kafka-offsets",
@@ -209,8 +209,8 @@ OPTIONS = (
         ),
         "--kafka-offsets offsets.csv",
         metavar="FILE",
-        group=Group.CHANGED_JOB,
-        file="Kafka offsets",
+        group=HelpGroup.CHANGED_JOB,
+        file_noun="Kafka offsets",
         changes_result=True,
     ),
     Option(
@@ -229,7 +229,7 @@ OPTIONS = (
         ),
         "--kafka-topic orders=orders-v2",
         metavar="OLD=NEW",
-        group=Group.CHANGED_JOB,
+        group=HelpGroup.CHANGED_JOB,
         changes_result=True,
     ),
     Option(
@@ -248,8 +248,8 @@ OPTIONS = (
         ),
         "--kafka-source orders",
         metavar="OLD[=NEW]",
-        group=Group.CHANGED_JOB,
-        after_operator="=",
+        group=HelpGroup.CHANGED_JOB,
+        operator_separator="=",
         changes_result=True,
     ),
     Option(
@@ -266,7 +266,7 @@ OPTIONS = (
             FormSection.RESULT,
         ),
         "--format canonical",
-        group=Group.SHAPE,
+        group=HelpGroup.SHAPE,
         choices={
             Format.KEEP.value: "keep: as in the source",
             Format.CANONICAL.value: "canonical: for every state backend except ForSt",
@@ -288,7 +288,7 @@ OPTIONS = (
             FormSection.RESULT,
         ),
         "--files refer",
-        group=Group.SHAPE,
+        group=HelpGroup.SHAPE,
         choices={
             Files.COPY.value: "copy: the result does not need the source",
             Files.REFER.value: "refer: the result uses files of the source",
@@ -373,7 +373,7 @@ ROUND_OPTION_NAMES = ("parallelism", "max-parallelism", "key-hash", "uids", "all
 
 def option(name: str) -> Option:
     """Return the row with this name. Raises `KeyError` for an unknown name."""
-    return _BY_NAME[name]
+    return _OPTION_BY_NAME[name]
 
 
-_BY_NAME = {row.name: row for row in OPTIONS}
+_OPTION_BY_NAME = {row.name: row for row in OPTIONS}

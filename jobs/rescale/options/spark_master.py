@@ -10,7 +10,7 @@ _LOCAL_MASTER = re.compile(r"local(?:\[([1-9][0-9]{0,4}|\*)(?:\s*,\s*([1-9][0-9]
 _LOCAL_CLUSTER_MASTER = re.compile(r"local-cluster\[.*\]")
 _CLUSTER_MASTER = re.compile(r"yarn|(spark|k8s)://.+")
 
-MASTERS = "local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
+MASTER_FORMS = "local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
 """The kinds of masters, as errors list them."""
 
 
@@ -37,5 +37,5 @@ def is_on_this_machine(master: str | None) -> bool:
     return local_master(master) is not None or _LOCAL_CLUSTER_MASTER.fullmatch(master or "") is not None
 
 
-def is_master(text: str) -> bool:
-    return is_on_this_machine(text) or _CLUSTER_MASTER.fullmatch(text) is not None
+def is_master_url(url: str) -> bool:
+    return is_on_this_machine(url) or _CLUSTER_MASTER.fullmatch(url) is not None

@@ -35,6 +35,6 @@ class BaseDatabase(NamedTuple):
     changes: ChangesPlace
 
     @property
-    def sequence(self) -> int:
+    def sequence_number(self) -> int:
         """Sequence number of all changed rows."""
         return self.changes.sequence

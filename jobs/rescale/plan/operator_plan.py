@@ -83,18 +83,18 @@ class OperatorPlan:
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
         """Bytes of keyed state of each new subtask, headers included; estimated for rekeyed state."""
-        per_subtask = [0] * self.new_parallelism
+        bytes_by_subtask = [0] * self.new_parallelism
         for stream in self.new_streams:
             if stream.slot.is_keyed:
-                per_subtask[stream.subtask] += stream.size
+                bytes_by_subtask[stream.subtask] += stream.size
         for database in self.databases:
-            per_subtask[database.subtask] += sum(piece.length for _, piece in database.referred)
+            bytes_by_subtask[database.subtask] += sum(piece.length for _, piece in database.referred)
         for key_group, size in enumerate(self.new_key_group_bytes):
-            per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
-        return tuple(per_subtask)
+            bytes_by_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
+        return tuple(bytes_by_subtask)
 
     @property
-    def in_rocksdb(self) -> bool:
+    def is_in_rocksdb(self) -> bool:
         """Whether the new keyed state consists of RocksDB directories."""
         has_new_directories = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed_streams)
         return has_new_directories or bool(self.databases or self.compacted)
@@ -107,19 +107,19 @@ class OperatorPlan:
     @property
     def rows_are_in_order(self) -> bool:
         """Whether canonical streams can be written without sorting: databases return rows in the right order."""
-        if self.rekeying is None or self.cutoffs or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
+        if self.rekeying is None or self.cutoffs or self.is_in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
-        drops_states = any(LEFT_OUT in table for table in self.id_tables)
+        drops_states = any(LEFT_OUT in id_table for id_table in self.id_tables)
         return len(self.rekeying.databases) == len(self.rekeying.sources) and not drops_states
 
     @cached_property
     def expected_key_group_bytes(self) -> tuple[int, ...]:
         """Estimated bytes of rekeyed state by new key group; empty without rekeyed state."""
-        per_rekeying = [
+        bytes_per_rekeying = [
             rekeying.expected_key_group_bytes(self.max_parallelism, self.new_max_parallelism)
             for rekeying in self.rekeyings
         ]
-        return tuple(map(sum, zip(*per_rekeying, strict=True)))
+        return tuple(map(sum, zip(*bytes_per_rekeying, strict=True)))
 
     @cached_property
     def new_key_group_bytes(self) -> tuple[int, ...]:
@@ -127,12 +127,12 @@ class OperatorPlan:
 
         All key groups of a directory of the base are taken to be equally large.
         """
-        sizes = list(self.expected_key_group_bytes)
+        key_group_bytes = list(self.expected_key_group_bytes)
         for rekeying in self.rekeyings:
             for stream, base in zip(rekeying.streams, rekeying.bases, strict=bool(rekeying.bases)):
                 for key_group in range(stream.first_key_group, stream.first_key_group + stream.key_groups):
-                    sizes[key_group] += base.database.size // stream.key_groups
-        return tuple(sizes)
+                    key_group_bytes[key_group] += base.database.size // stream.key_groups
+        return tuple(key_group_bytes)
 
     def bytes_of(self, *slots: Slot) -> int:
         """Return the bytes of new streams in `slots`; files of the source to which the result refers do not count."""

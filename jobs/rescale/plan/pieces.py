@@ -30,8 +30,8 @@ class Literals:
         self._data = bytearray(written_bytes)
         self._offsets: dict[bytes, int] = {}
 
-    def piece(self, data: bytes) -> Piece:
-        """Return a piece with these bytes, which are added to the literals if they are new."""
+    def add(self, data: bytes) -> Piece:
+        """Add these bytes to the literals if they are new, and return their piece."""
         if data not in self._offsets:
             self._offsets[data] = len(self._data)
             self._data += data
@@ -61,9 +61,11 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     return tuple(merged_pieces)
 
 
-def piece_of(extent: Extent, ids: int | None = None) -> Piece:
-    """Return the piece for an extent of the snapshot; `ids` as in `Piece`."""
-    return Piece(None if extent.file == WRITTEN_FILE_NUMBER else extent.file, extent.start, extent.length, ids)
+def piece_of(extent: Extent, id_table_number: int | None = None) -> Piece:
+    """Return the piece for an extent of the snapshot; `id_table_number` as `Piece.ids`."""
+    return Piece(
+        None if extent.file == WRITTEN_FILE_NUMBER else extent.file, extent.start, extent.length, id_table_number
+    )
 
 
 def extent_of(piece: Piece) -> Extent:

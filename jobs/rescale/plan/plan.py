@@ -23,7 +23,7 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.mixed_maxima import mixed_maxima
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.plan.prepared_files import SourceFile, prepared_piece, span_identity
+from rescale.plan.prepared_files import SourceFile, prepared_piece, span_digest
 from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -32,7 +32,7 @@ from rescale.storage.contract import Pin, Span
 from rescale.storage.locations import contains
 from rescale.text.errors import DECODE_ERRORS, SnapshotError
 
-FORMAT = 22
+PLAN_FORMAT = 22
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Plan:
         rekeyings = [
             (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
         ]
-        return {operator_id: name for operator_id, name in rekeyings if name is not None}
+        return {operator_id: key_hash for operator_id, key_hash in rekeyings if key_hash is not None}
 
     @property
     def start(self) -> Start:
@@ -182,7 +182,7 @@ def plan_to_json(plan: Plan) -> bytes:
 
 
 def _prepared_name(operator: OperatorPlan, stream: NewStream, span: Span) -> str:
-    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{span_identity(span)}.sst"
+    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{span_digest(span)}.sst"
 
 
 class _FormatField(msgspec.Struct):
@@ -197,13 +197,13 @@ def plan_from_json(document: bytes, path: str) -> Plan:
     `path` is the document's place, for the error.
     """
     try:
-        format_number = msgspec.json.decode(document, type=_FormatField).format
-        if format_number != FORMAT:
+        plan_format = msgspec.json.decode(document, type=_FormatField).format
+        if plan_format != PLAN_FORMAT:
             raise SnapshotError(
                 "the plan was made by another version of Rescale",
                 path=path,
-                expected=FORMAT,
-                found=format_number,
+                expected=PLAN_FORMAT,
+                found=plan_format,
                 advice="plan and run with the same version of Rescale in all images, or plan again",
             )
         return msgspec.json.decode(document, type=Plan)

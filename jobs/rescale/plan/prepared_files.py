@@ -19,7 +19,7 @@ from rescale.plan.new_streams import CopiedFile, NewStream
 from rescale.plan.pieces import Piece
 from rescale.storage.contract import Pin, Span
 
-_HEX_DIGITS = 32
+_DIGEST_LENGTH = 32
 
 
 class SourceFile(NamedTuple):
@@ -40,8 +40,8 @@ def prepared_piece(stream: NewStream) -> Piece | None:
     return piece if piece is not None and piece.file else None
 
 
-def span_identity(span: Span) -> str:
+def span_digest(span: Span) -> str:
     """Return a hash of where a span's bytes are, and of the file's version, as hex digits."""
     etag = None if span.pin.etag is None else span.pin.etag.strip('"')
-    parts = [span.uri, span.start, span.length, span.pin.size, etag, span.pin.mtime_ns]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_HEX_DIGITS]
+    digested_values = [span.uri, span.start, span.length, span.pin.size, etag, span.pin.mtime_ns]
+    return hashlib.sha256(json.dumps(digested_values).encode()).hexdigest()[:_DIGEST_LENGTH]

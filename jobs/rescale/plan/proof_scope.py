@@ -31,8 +31,8 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
         )
     directory_count = sum(len(operator.databases) for operator in plan.operators)
     rewritten_count = sum(len(operator.compacted) for operator in plan.operators)
-    in_s3 = is_s3(plan.target) and is_s3(plan.source)
-    streams = [stream for operator in plan.operators for stream in operator.streams] if in_s3 else []
+    are_both_in_s3 = is_s3(plan.target) and is_s3(plan.source)
+    streams = [stream for operator in plan.operators for stream in operator.streams] if are_both_in_s3 else []
     copied_streams = [stream for stream in streams if isinstance(stream, CopiedKeyGroups)]
     refuse_impossible_proof(is_possible=directory_count + rewritten_count > 0 or bool(copied_streams))
     if not directory_count + rewritten_count:
@@ -41,7 +41,7 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
         return "proof: copied state is compared by the store's checksums, and read where there are none"
     if not directory_count:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
-    directories_are, possessive = (
+    directories_clause, their_or_its = (
         (f"{directory_count} RocksDB directories are", "their")
         if directory_count > 1
         else ("1 RocksDB directory is", "its")
@@ -49,6 +49,4 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     rewritten_clause = (
         f"; {rewritten_count} with files that RocksDB rewrites, by all records" if rewritten_count else ""
     )
-    return (
-        f"proof: {directories_are} compared by {possessive} files, without reading {possessive} rows{rewritten_clause}"
-    )
+    return f"proof: {directories_clause} compared by {their_or_its} files, without reading {their_or_its} rows{rewritten_clause}"

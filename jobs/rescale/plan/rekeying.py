@@ -35,7 +35,7 @@ class PlannedSource(NamedTuple):
                 return self.estimates
 
 
-_WORK_OF_ROWS, _WORK_OF_CHANGES = 3, 0.25
+_WORK_PER_DATABASE_BYTE, _WORK_PER_CHANGED_BYTE = 3, 0.25
 """Work for a byte of a database, and of changed files; the work for a byte of a key-group stream is 1.
 
 A database takes more, because its rows are compressed; changed files take less, because most of their rows are only
@@ -43,13 +43,13 @@ compared, not written.
 """
 
 
-def work_of(place: Place[Piece]) -> int:
+def work_bytes_of(place: Place[Piece]) -> int:
     """Return the work to move the records at a place: the bytes of a key-group stream that takes as long to move."""
     match place:
         case DatabasePlace():
-            return place.size * _WORK_OF_ROWS
+            return place.size * _WORK_PER_DATABASE_BYTE
         case ChangePlace():
-            return int(place.size * _WORK_OF_CHANGES)
+            return int(place.size * _WORK_PER_CHANGED_BYTE)
         case _:
             return place.size
 
@@ -101,9 +101,9 @@ class Rekeying:
         return self.streams[0].slot
 
     @property
-    def work(self) -> int:
-        """Work to move all sources, in the unit of `work_of`."""
-        return sum(work_of(source.place) for source in self.sources)
+    def work_bytes(self) -> int:
+        """Work to move all sources, in the unit of `work_bytes_of`."""
+        return sum(work_bytes_of(source.place) for source in self.sources)
 
     @property
     def bytes(self) -> int:
@@ -115,17 +115,18 @@ class Rekeying:
         for source in self.sources:
             yield from enumerate(source.key_group_sizes, source.place.key_groups[0])
 
-    def expected_key_group_bytes(self, old: int, new: int) -> tuple[int, ...]:
-        """Return the estimated bytes of each new key group, if the max parallelism changes from `old` to `new`.
+    def expected_key_group_bytes(self, old_maximum: int, new_maximum: int) -> tuple[int, ...]:
+        """Return the estimated bytes of each new key group after a change of the max parallelism.
 
         The old and the new key group of a record are remainders of the same hash, so they are equal modulo the greatest
         common divisor of both max parallelisms. All new key groups with this remainder are equally likely. If the new
         max parallelism divides the old one, the result is as exact as the sizes of the sources.
         """
-        residue_class_bytes = [0] * math.gcd(old, new)
+        residue_class_bytes = [0] * math.gcd(old_maximum, new_maximum)
         for key_group, size in self.key_group_sizes():
             residue_class_bytes[key_group % len(residue_class_bytes)] += size
-        groups_per_class = new // len(residue_class_bytes)
+        groups_per_class = new_maximum // len(residue_class_bytes)
         return tuple(
-            residue_class_bytes[key_group % len(residue_class_bytes)] // groups_per_class for key_group in range(new)
+            residue_class_bytes[key_group % len(residue_class_bytes)] // groups_per_class
+            for key_group in range(new_maximum)
         )

@@ -17,7 +17,7 @@ from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CompactedDirectory, NewDatabase, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Literals
-from rescale.plan.plan import FORMAT, Plan
+from rescale.plan.plan import PLAN_FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
@@ -87,7 +87,7 @@ def make_plan(
         for operator in snapshot.operators
     )
     return Plan(
-        format=FORMAT,
+        format=PLAN_FORMAT,
         source=snapshot.directory,
         target=request.target,
         metadata_sha256=snapshot.metadata_sha256,

@@ -13,7 +13,7 @@ import msgspec
 from rescale.doctor.checks import Diagnosis
 from rescale.following.round_line import RoundLine
 from rescale.insight.file_changes import FileChanges
-from rescale.plan.plan import FORMAT, Plan
+from rescale.plan.plan import PLAN_FORMAT, Plan
 from rescale.planning.match_document import MatchDocument
 from rescale.planning.request.kafka_offsets import PrintedOffset
 from rescale.report.differences import DiffDocument
@@ -79,7 +79,7 @@ DOCUMENTS = (
     PublishedDocument("doctor", 1, "rescale doctor", (Diagnosis,)),
     PublishedDocument("schemas", 1, "rescale schema", (SchemaList,)),
     PublishedDocument("error", 1, "any command that fails or is interrupted", (ErrorDocument,)),
-    PublishedDocument("plan-file", FORMAT, "<target>.rescale/plan-<digest>.json", (Plan,)),
+    PublishedDocument("plan-file", PLAN_FORMAT, "<target>.rescale/plan-<digest>.json", (Plan,)),
     PublishedDocument(
         "step-result", 4, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
     ),

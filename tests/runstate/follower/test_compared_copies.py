@@ -8,7 +8,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from rescale.plan.prepared_files import span_identity
+from rescale.plan.prepared_files import span_digest
 from rescale.runstate.follower.compared_copies import ComparedCopies, compare_copies, compared_copies
 from rescale.runstate.places import copies_place, prepared_place, run_directory
 from rescale.runstate.removal import discard
@@ -38,7 +38,7 @@ def original_and_copy(home: str) -> tuple[Span, str, str]:
     uri = join(home, "round/file")
     unprotected_store(uri).put(uri, b"state")
     original = Span(uri, 0, 5, Pin(5, etag='"abc-2"'))
-    file = f"{'0' * 32}-keyed-0-prepared-{span_identity(original)}.sst"
+    file = f"{'0' * 32}-keyed-0-prepared-{span_digest(original)}.sst"
     copy = join(home, f"target/{file}")
     open_store(copy).put(copy, b"state")
     return original, file, copy

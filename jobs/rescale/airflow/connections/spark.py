@@ -16,7 +16,7 @@ from airflow.sdk import Connection
 
 from rescale.airflow.connections.extra import extra_of
 from rescale.airflow.settings import SparkSettings, settings
-from rescale.options.spark_master import MASTERS, is_master, is_on_this_machine
+from rescale.options.spark_master import MASTER_FORMS, is_master_url, is_on_this_machine
 from rescale.text.errors import RequestError
 
 DEFAULT_MASTER = "local[*]"
@@ -70,9 +70,9 @@ def spark_of(spark_settings: SparkSettings) -> Spark:
         return Spark(spark_settings.master or DEFAULT_MASTER, {})
     connection = _spark_connection(connection_id)
     master = _master_of(connection)
-    if not is_master(master):
+    if not is_master_url(master):
         what, advice = "does not name a Spark master", "write it as the connection's host"
-        raise _connection_error(connection_id, what, MASTERS, master, advice)
+        raise _connection_error(connection_id, what, MASTER_FORMS, master, advice)
     return Spark(master, _spark_properties(connection_id, master, extra_of(connection_id, connection)))
 
 

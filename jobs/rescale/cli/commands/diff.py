@@ -10,7 +10,7 @@ from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.insight.file_changes import file_changes
 from rescale.options.command_line import arguments_of_step, options_of
-from rescale.options.option import Group
+from rescale.options.option import HelpGroup
 from rescale.options.profiles import add_profiles
 from rescale.report.differences import DiffDocument
 from rescale.report.pages.difference import difference_page
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def _compare_by_file(arguments: argparse.Namespace, output: Output) -> int:
     """Print what a live rescale would read, from the files of two checkpoints."""
     for row in options_of("diff"):
-        if row.group is Group.CHANGED_JOB and vars(arguments)[row.attribute]:
+        if row.group is HelpGroup.CHANGED_JOB and vars(arguments)[row.attribute]:
             raise RequestError(
                 "--by-file compares two checkpoints of the same job, and takes no changes of the job",
                 found=row.flag,

@@ -26,7 +26,7 @@ RESUMES = True
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the target of that run")
-    add_profiles(parser, targets=("target",))
+    add_profiles(parser, target_attributes=("target",))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

@@ -99,7 +99,7 @@ def carry_out(
         refuse_unavailable_target(plan)
     with ExitStack() as exit_stack:
         # The process and its workers start while the plan is printed.
-        record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        record_bytes = sum(rekeying.work_bytes for operator in plan.operators for rekeying in operator.rekeyings)
         carry_out_plan = None if was_published else exit_stack.enter_context(lasting_mover(master, record_bytes))
         planned = plan_document(
             plan, prepared.snapshot, prepared.source_offsets, cluster_of_environment(os.environ), rounds

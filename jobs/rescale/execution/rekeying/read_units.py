@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rescale.execution.sources.spans import key_group_runs
-from rescale.plan.rekeying import PlannedSource, Rekeying, work_of
+from rescale.plan.rekeying import PlannedSource, Rekeying, work_bytes_of
 from rescale.planning.task_sizes import UNIT_SIZE
 from rescale.snapshot.places import StreamPlace
 
@@ -28,8 +28,8 @@ class ReadUnit(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Work to read and sort the records, in the unit of `work_of`."""
-        return work_of(self.source.place)
+        """Work to read and sort the records, in the unit of `work_bytes_of`."""
+        return work_bytes_of(self.source.place)
 
 
 def split_into_read_units(rekeying_by_operator: Mapping[int, Rekeying]) -> list[ReadUnit]:

@@ -129,7 +129,7 @@ class DatabasePlanner:
         reused_pieces = {
             file.name: piece_of(extents[file.source_number][file.source_name]) for file in assembled.reused_files
         }
-        return reused_pieces | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
+        return reused_pieces | {file.name: self.literals.add(file.data) for file in assembled.new_files}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
         referred_files = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}

@@ -65,4 +65,4 @@ def common_header(operator: Operator, old_streams: Sequence[ElementStream], lite
             advice="take a savepoint after every subtask has registered all its states (in initializeState())",
         )
     with located(operator=operator.label):
-        return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed_headers)))
+        return literals.add(write_operator_state_header(merge_operator_state_headers(parsed_headers)))

@@ -109,7 +109,7 @@ class KeyGroupPlanner:
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.rewritten_subtasks:
             return piece_of(extent, header.table_numbers.get(owner.subtask))
-        return self.literals.piece(self._empty_group(key_group, header.parsed)) if is_heap else None
+        return self.literals.add(self._empty_group(key_group, header.parsed)) if is_heap else None
 
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
         if header is None:

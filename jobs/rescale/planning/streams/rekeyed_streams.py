@@ -118,7 +118,7 @@ def _streams_of_subtasks(
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
     """Return the header without compression, because RocksDB compresses its own blocks."""
     with located(operator=operator.label):
-        return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
+        return literals.add(write_keyed_header(replace(require_header(header), compressed=False)))
 
 
 def _stream_source(stream: KeyedStream, table_number: int | None) -> PlannedSource:
@@ -127,7 +127,7 @@ def _stream_source(stream: KeyedStream, table_number: int | None) -> PlannedSour
 
 def _timer_source(timers: KeyedStream, table_number: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
-    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), table_number)
+    return PlannedSource(stream_place(timers, literals.add(write_keyed_header(timers.parsed))), table_number)
 
 
 def _database_source(database: Database, table_number: int | None) -> PlannedSource:
@@ -137,7 +137,7 @@ def _database_source(database: Database, table_number: int | None) -> PlannedSou
 
 def _changelog_source(changelog: Changelog, table_number: int | None, literals: Literals) -> PlannedSource:
     def header_of(part: KeyedStateHolder) -> Piece:
-        return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
+        return literals.add(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 
     return PlannedSource(changelog_place(changelog, header_of), table_number, changelog.key_group_sizes)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rescale.plan.prepared_files import span_identity
+from rescale.plan.prepared_files import span_digest
 from rescale.plan.prepared_name import PREPARED
 from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import copies_place
@@ -52,7 +52,7 @@ class ComparedCopies:
         """
         copy = self.copies.get(name(uri))
         is_compared = copy is not None and copy.pin.matches(version)
-        is_of_original = name(uri).endswith(f"-{PREPARED}-{span_identity(original)}.sst")
+        is_of_original = name(uri).endswith(f"-{PREPARED}-{span_digest(original)}.sst")
         return copy.algorithm if copy is not None and is_compared and is_of_original else None
 
 

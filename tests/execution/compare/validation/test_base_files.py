@@ -11,7 +11,7 @@ import pytest
 from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.coverage import FilePair
-from rescale.plan.prepared_files import span_identity
+from rescale.plan.prepared_files import span_digest
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.runstate.certificate import CertifiedChecksums
@@ -117,7 +117,7 @@ def test_file_to_which_the_result_refers_is_compared_only_in_another_version(ver
 def test_copy_that_was_compared_ahead_is_not_compared_again(version: str, is_read: bool) -> None:
     pins = Pin(10, etag="parts-2"), Pin(10, etag=version)
     original = Span("s3://bucket/base/file", 0, 10, pins[0])
-    copied = f"0-keyed-0-prepared-{span_identity(original)}.sst"
+    copied = f"0-keyed-0-prepared-{span_digest(original)}.sst"
     base = SnapshotFiles((("_metadata", Pin(1)), (original.uri, pins[0])))
     result = SnapshotFiles((("_metadata", Pin(1)), (f"s3://bucket/target/{copied}", pins[1])))
     copies = ComparedCopies({copied: ComparedCopy(copied, 10, "copy", "CRC64NVME")})

@@ -120,7 +120,7 @@ class RowsWriter:
                 creation_time=stream.created,
                 path=self.plan.source,
                 state=name,
-                sequence=base.sequence if base is not None else 0,
+                sequence=base.sequence_number if base is not None else 0,
             )
             for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state_id))):
                 table = NewTable(
