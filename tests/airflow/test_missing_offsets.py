@@ -11,7 +11,7 @@ import pytest
 from fixtures.table import KAFKA_FIXTURES
 from rescale.airflow.savepoint_tasks import inspect
 from rescale.airflow.steps.retries import TaskEnded
-from rescale.snapshot.kafka.offsets import missing_offsets
+from rescale.snapshot.kafka.offsets import labels_without_offsets
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, UnsupportedError
 from support.filled_forms import filled
@@ -32,17 +32,17 @@ def test_missing_offsets_of_a_consumer_end_the_run() -> None:
     error = ended.value.error
     assert isinstance(error, UnsupportedError)
     assert "a FlinkKafkaConsumer holds no offset" in error.what
-    assert error.operator in missing_offsets(open_snapshot(SOURCE))
+    assert error.operator in labels_without_offsets(open_snapshot(SOURCE))
 
 
 def test_named_operator_may_start_without_offsets() -> None:
-    summary = inspect_task(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
+    summary = inspect_task(without_offsets=list(labels_without_offsets(open_snapshot(SOURCE))))
     assert summary["warnings"]
     assert any(line.endswith("(FlinkKafkaConsumer): no offsets") for line in summary["kafka"])
 
 
 def test_dropped_operator_needs_no_offsets() -> None:
-    dropped = {"drops": list(missing_offsets(open_snapshot(SOURCE))), "require_approval": True}
+    dropped = {"drops": list(labels_without_offsets(open_snapshot(SOURCE))), "require_approval": True}
     assert inspect_task(**dropped)["operators"]
     with pytest.raises(TaskEnded) as ended:
         inspect_task(drops=["no-such-operator"], require_approval=True)

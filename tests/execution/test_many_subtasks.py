@@ -123,7 +123,7 @@ def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
 
     def timers(subtask: int, parallelism: int, max_parallelism: int) -> KeyedStream:
         stream = own_stream(subtask, parallelism, max_parallelism, Framing.RAW)
-        return replace(stream, services=(service,), parsed=timer_header([service]))
+        return replace(stream, timer_services=(service,), parsed=timer_header([service]))
 
     def prepared(parallelism: int) -> Callable[[], object]:
         old, new = (

@@ -21,7 +21,7 @@ from rescale.flink.release_line import RELEASE_LINES
 from rescale.flink.serializers.release_rules import Restores
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
-from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, labels_without_offsets
 from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.opening import open_snapshot
 from support.kafka_broker import late_partition, records, running_broker, totals
@@ -68,12 +68,14 @@ def test_every_record_is_read_once_after_each_rescale(
     savepoint = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
     assert sorted(savepoint.results) == records(seed, 0)
     offsets = offsets_of(savepoint.path)
-    assert offsets.holders(2) == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
+    assert offsets.reading_subtasks(2) == tuple(
+        owning_subtask(*position.partition, 2) for position in offsets.positions
+    )
     for phase, parallelism in ((1, 3), (2, 2)):
         offsets = offsets_of(savepoint.path)
         assert (offsets.kind, offsets.unread_reason, list(audit([offsets]))) == (kind, None, [])
         assert {str(position.partition): position.next for position in offsets.positions} == totals(seed, phase)
-        dealt = dict(zip(offsets.positions, offsets.holders(parallelism), strict=True))
+        dealt = dict(zip(offsets.positions, offsets.reading_subtasks(parallelism), strict=True))
         target = tmp_path / f"rescaled-{parallelism}"
         rescale_snapshot(str(savepoint.path), str(target), parallelism=[str(parallelism)])
         next_job = job.with_(parallelism=parallelism, parameters={"seed": seed, "phase": phase})
@@ -137,7 +139,10 @@ def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     execute_without_spark(plan_rescale(str(savepoint.path), str(target), ["3"], kafka_sources=["consumer=orders"]))
     moved = offsets_of(target)
     assert (moved.kind, list(audit([moved]))) == (KafkaKind.SOURCE, [])
-    dealt = {position.partition: subtask for position, subtask in zip(moved.positions, moved.holders(3), strict=True)}
+    dealt = {
+        position.partition: subtask
+        for position, subtask in zip(moved.positions, moved.reading_subtasks(3), strict=True)
+    }
     expected = records(seed, 2)
     read = flink.collect(job, tmp_path / "again", len(expected), restored=target)
     assert sorted(read.results) == expected
@@ -176,7 +181,7 @@ def test_missing_offsets_of_a_consumer_after_stop_with_savepoint_are_found(
     job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
     savepoint = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
     snapshot = open_snapshot(str(savepoint.path))
-    assert len(missing_offsets(snapshot)) == 1
+    assert len(labels_without_offsets(snapshot)) == 1
     assert any("[kafka-offsets-missing]" in sentence for sentence in findings(snapshot))
     target = tmp_path / "rescaled"
     rescale_snapshot(str(savepoint.path), str(target), parallelism=["3"])

@@ -123,7 +123,7 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def folded(snapshot: Snapshot, database: Database | None) -> dict[str, LiveTable]:
         tables = () if database is None else database.tables
-        return {snapshot.origins[table.extent.file]: table for table in tables}
+        return {snapshot.recorded_uris[table.extent.file]: table for table in tables}
 
     monkeypatch.setattr(unshared_tables, "_tables_by_place", folded)
 

@@ -36,13 +36,13 @@ def test_restarted_operators_run_in_flink_and_read_every_split_once(
     source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
     by_id = {operator.operator_id: operator for operator in open_snapshot(source).operators}
     before = [by_id[operator_id_of_uid(uid)] for uid in restarts]
-    in_part = all(operator.partially_finished for operator in before)
+    in_part = all(operator.is_partially_finished for operator in before)
     assert in_part or all(operator.entry.fully_finished for operator in before)
     if in_part and after != job.parallelism:
         with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished"):
             plan_rescale(source, target, [str(after)])
     execute_without_spark(plan_rescale(source, target, [str(after)], restarts=restarts))
-    assert not any(o.partially_finished or o.entry.fully_finished for o in open_snapshot(target).operators)
+    assert not any(o.is_partially_finished or o.entry.fully_finished for o in open_snapshot(target).operators)
     verdict = flink.restore(target, job, job.with_(parallelism=after))
     assert verdict.ok, verdict
 

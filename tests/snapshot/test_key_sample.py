@@ -12,7 +12,7 @@ from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot import snapshot_files
-from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.key_sample import SAMPLE_BYTES, KeySample, sample_keys
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
@@ -53,7 +53,7 @@ def test_sample_of_a_large_snapshot_reads_little(
     snapshot = open_snapshot(str(tmp_path / "source"))
     reads.lengths.clear()  # of headers
     sampled = sample(snapshot, snapshot.operators[0])
-    assert sum(reads.lengths) <= SAMPLE_SIZE
+    assert sum(reads.lengths) <= SAMPLE_BYTES
     assert len(reads.lengths) <= 64
     assert len(sampled.starts) <= 10_000 + 64
     assert set((sampled.limits - sampled.starts).tolist()) <= {9}, "eight bytes of key, one of namespace"

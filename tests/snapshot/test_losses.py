@@ -10,7 +10,7 @@ from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Subtask, SubtaskState
 from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RelativeFileStream, RocksdbFile, Stream
-from rescale.snapshot.losses import lost_timers, mislaid_files
+from rescale.snapshot.losses import lost_timer_warnings, mislaid_file_warnings
 from rescale.snapshot.model import Operator, Snapshot
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, state
 from support.snapshot_bytes import snapshot as serializer
@@ -44,22 +44,22 @@ def in_rocksdb(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
     ],
 )
 def test_state_that_needs_timers_and_has_none_is_reported(name: str, namespace: bytes, *, warned: bool) -> None:
-    warnings = list(lost_timers(snapshot(in_rocksdb(header_of(name, namespace)))))
+    warnings = list(lost_timer_warnings(snapshot(in_rocksdb(header_of(name, namespace)))))
     assert bool(warnings) is warned
     assert all(warning.startswith("windows: ") for warning in warnings)
 
 
 def test_state_with_timers_on_the_heap_or_in_rocksdb_is_not_reported() -> None:
     contents = header_of("window-contents", TIME_WINDOW)
-    assert not list(lost_timers(snapshot(in_rocksdb(contents, with_timers=True))))
+    assert not list(lost_timer_warnings(snapshot(in_rocksdb(contents, with_timers=True))))
     queue = header_of("_timer_state/event_window-timers", TIME_WINDOW, kind=3)
     both = replace(contents, states=(*contents.states, *queue.states))
-    assert not list(lost_timers(snapshot(in_rocksdb(both))))
+    assert not list(lost_timer_warnings(snapshot(in_rocksdb(both))))
 
 
 def test_heap_streams_without_timers_are_not_reported() -> None:
     stream = own_stream(0, 1, 128, Framing.HEAP, header_of("window-contents", TIME_WINDOW))
-    assert not list(lost_timers(snapshot(operator("windows", 1, keyed=(stream,)))))
+    assert not list(lost_timer_warnings(snapshot(operator("windows", 1, keyed=(stream,)))))
 
 
 def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -> Snapshot:
@@ -73,10 +73,12 @@ def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -
 
 def test_missing_files_beside_the_metadata_of_a_checkpoint_are_reported() -> None:
     relative, gone = RelativeFileStream("shared-1", 5), ("/jobs/chk-7/shared-1",)
-    (warning,) = mislaid_files(with_shared_file(relative, "/jobs/chk-7", gone))
+    (warning,) = mislaid_file_warnings(with_shared_file(relative, "/jobs/chk-7", gone))
     assert warning.startswith(
         "1 files of RocksDB directories should be in /jobs/chk-7 and are not, such as /jobs/chk-7"
     )
-    assert not list(mislaid_files(with_shared_file(relative, "/jobs/chk-7", ())))
-    assert not list(mislaid_files(with_shared_file(relative, "/jobs/savepoint-7", ("/jobs/savepoint-7/shared-1",))))
-    assert not list(mislaid_files(with_shared_file(FileStream(gone[0], 5), "/jobs/chk-7", gone)))
+    assert not list(mislaid_file_warnings(with_shared_file(relative, "/jobs/chk-7", ())))
+    assert not list(
+        mislaid_file_warnings(with_shared_file(relative, "/jobs/savepoint-7", ("/jobs/savepoint-7/shared-1",)))
+    )
+    assert not list(mislaid_file_warnings(with_shared_file(FileStream(gone[0], 5), "/jobs/chk-7", gone)))

@@ -38,7 +38,7 @@ def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path)
     _, new = moved_job(name, tmp_path)
     snapshot = open_snapshot(str(new))
     assert not snapshot.missing_files
-    assert snapshot.moved_files
+    assert snapshot.moved_paths
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in snapshot.files)
     assert [pin.size for _, pin in snapshot.files[1:]] == [pin.size for _, pin in original.files[1:]]
     assert snapshot.bytes == original.bytes

@@ -8,24 +8,24 @@ import pytest
 
 from rescale.execution.tasks.slices import work_through
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.read_counter import count, counting
+from rescale.snapshot.read_counter import count_read_bytes, counting_read_bytes
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 def test_bytes_count_when_they_are_read_and_add_up_to_the_weight() -> None:
     reported: list[int] = []
-    with counting(100, reported.append):
-        count(30)
-        count(20)
+    with counting_read_bytes(100, reported.append):
+        count_read_bytes(30)
+        count_read_bytes(20)
         assert reported == [30, 20]
     assert sum(reported) == 100
 
 
 def test_bytes_that_are_read_twice_count_once() -> None:
     reported: list[int] = []
-    with counting(100, reported.append):
+    with counting_read_bytes(100, reported.append):
         for _ in range(2):
-            count(80)
+            count_read_bytes(80)
     assert sum(reported) == 100
 
 
@@ -33,8 +33,8 @@ def test_unit_that_fails_counts_no_bytes_that_it_has_not_read() -> None:
     reported: list[int] = []
 
     def fail() -> None:
-        with counting(100, reported.append):
-            count(30)
+        with counting_read_bytes(100, reported.append):
+            count_read_bytes(30)
             raise ValueError("damaged")
 
     with pytest.raises(ValueError, match="damaged"):
@@ -44,9 +44,9 @@ def test_unit_that_fails_counts_no_bytes_that_it_has_not_read() -> None:
 
 def test_nothing_is_counted_outside_of_a_unit() -> None:
     reported: list[int] = []
-    with counting(1, reported.append):
+    with counting_read_bytes(1, reported.append):
         pass
-    count(30)
+    count_read_bytes(30)
     assert reported == [1]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.snapshot_files import LARGEST_READ, SnapshotFiles
+from rescale.snapshot.snapshot_files import LARGEST_READ_BYTES, SnapshotFiles
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.store import open_store
 from rescale.text.errors import SnapshotError
@@ -51,12 +51,12 @@ def test_changed_file_is_refused_unless_its_version_is_ignored(files: SnapshotFi
         with pytest.raises(SnapshotError) as caught:
             read()
         assert caught.value.path == path
-    assert files.unpinned().read(Extent(1, 0, 1)) == DATA[-1:]
+    assert files.without_pins().read(Extent(1, 0, 1)) == DATA[-1:]
 
 
 def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
     with pytest.raises(SnapshotError, match="too long for one read") as caught:
-        files.read(Extent(1, 0, LARGEST_READ + 1))
+        files.read(Extent(1, 0, LARGEST_READ_BYTES + 1))
     assert caught.value.path == files.uri(Extent(1, 0, 0))
     with pytest.raises(SnapshotError, match="too long for one read"):
         files.read(Extent(1, 0, 5), limit=4)
@@ -69,7 +69,7 @@ def test_many_extents_are_read_in_order_neighbours_together(
     reads: list[tuple[int, int]] = []
     read = SnapshotFiles.read
 
-    def noted(self: SnapshotFiles, extent: Extent, limit: int = LARGEST_READ) -> bytes:
+    def noted(self: SnapshotFiles, extent: Extent, limit: int = LARGEST_READ_BYTES) -> bytes:
         reads.append((extent.start, extent.length))
         return read(self, extent, limit)
 

@@ -23,7 +23,7 @@ from rescale.runstate.follower.rounds import (
 )
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.removal import discard
-from rescale.snapshot.databases.unshared_tables import backends_of
+from rescale.snapshot.databases.unshared_tables import backend_texts_by_subtask
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
     METADATA,
@@ -160,9 +160,9 @@ def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, allow_pr
 
 
 def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
-    later_backends = {operator.operator_id: backends_of(operator) for operator in later.operators}
+    later_backends = {operator.operator_id: backend_texts_by_subtask(operator) for operator in later.operators}
     return any(
-        backends_of(operator).items() & later_backends.get(operator.operator_id, {}).items()
+        backend_texts_by_subtask(operator).items() & later_backends.get(operator.operator_id, {}).items()
         for operator in earlier.operators
     )
 

@@ -55,7 +55,7 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
     """Return an estimate of the rows in SST files, from the properties of the largest files of each state."""
     tables_by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
-        tables_by_state[table.state].append(table)
+        tables_by_state[table.state_id].append(table)
     if not tables_by_state:
         return 0
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, needed for databases

@@ -106,7 +106,7 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_KeyInGroup
     prefix = prefix_size(operator.max_parallelism)
     keys: set[_KeyInGroup] = set()
     for table in database.tables:
-        if header.states[table.state].kind is not StateKind.PRIORITY_QUEUE:
+        if header.states[table.state_id].kind is not StateKind.PRIORITY_QUEUE:
             for row in (table.file.smallest_user_key, table.file.largest_user_key):
                 keys.add((int.from_bytes(row[:prefix], "big"), _leading_key(header, row[prefix:])))
         if len(keys) > 1:

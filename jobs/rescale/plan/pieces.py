@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 class Literals:
     """Collects the literals of the plan, such as merged headers and empty key groups; equal ones are stored once.
 
-    The first literal is `Snapshot.written`, so that extents of those bytes become pieces with the same offsets.
+    The first literal is `Snapshot.written_bytes`, so that extents of those bytes become pieces with the same offsets.
     """
 
     def __init__(self, written_bytes: bytes = b"") -> None:

@@ -49,4 +49,7 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     rewritten_clause = (
         f"; {rewritten_count} with files that RocksDB rewrites, by all records" if rewritten_count else ""
     )
-    return f"proof: {directories_clause} compared by {their_or_its} files, without reading {their_or_its} rows{rewritten_clause}"
+    return (
+        f"proof: {directories_clause} compared by {their_or_its} files, "
+        f"without reading {their_or_its} rows{rewritten_clause}"
+    )

@@ -194,7 +194,7 @@ class _OperatorContinuation:
             reason = "its max parallelism stays, so a full run rewrites no rows: it copies files, or refers to them"
             yield self.planned.label, reason
         elif self.later.managed_keyed:
-            yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
+            yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.holder_kinds)}"
 
     def refuse_rescaled(self) -> None:
         """Raise `RequestError` if the job was rescaled or restored since the base was made."""

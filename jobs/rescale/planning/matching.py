@@ -102,7 +102,9 @@ def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]
             operator.label,
             operator.entry.name or ("" if operator.label == operator.operator_id else operator.label),
             _states(operator),
-            stateful=bool(as_dropped(operator).states) or operator.entry.fully_finished or operator.partially_finished,
+            stateful=bool(as_dropped(operator).states)
+            or operator.entry.fully_finished
+            or operator.is_partially_finished,
         )
         for operator in operators
     ]

@@ -78,7 +78,7 @@ def make_plan(
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
-    literals = Literals(snapshot.written)
+    literals = Literals(snapshot.written_bytes)
     registered_serializers = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, copies_ahead)

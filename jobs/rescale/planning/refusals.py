@@ -40,11 +40,11 @@ def refuse_unreadable_state(operator: Operator) -> None:
             found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )
-    if len(operator.kinds) > 1:
+    if len(operator.holder_kinds) > 1:
         raise UnsupportedError(
             "the operator's subtasks keep keyed state of different kinds, and Flink would restore only one kind",
             operator=operator.label,
-            found=" and ".join(operator.kinds),
+            found=" and ".join(operator.holder_kinds),
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
     subtasks_without_timers = [

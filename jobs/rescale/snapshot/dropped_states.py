@@ -17,7 +17,9 @@ from rescale.snapshot.model import ElementStream, Operator
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import UnsupportedError
 
-_DROP_ALL = Advice("drop the whole operator (", mention("drop", "UID"), "), or let the job itself clear the state")
+_DROP_OPERATOR_ADVICE = Advice(
+    "drop the whole operator (", mention("drop", "UID"), "), or let the job itself clear the state"
+)
 
 
 @dataclass(frozen=True)
@@ -41,28 +43,28 @@ class DroppedState:
     stored_bytes: int | None = None
 
 
-def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
+def states_to_drop(operator: Operator, name: str) -> tuple[DroppedState, ...]:
     """Return the states of this name that a run would drop: an operator may have keyed and operator state of one name.
 
     Raises `UnsupportedError` if a state cannot be left out.
     """
-    return (*_lost_keyed(operator, name), *_lost_elements(operator, name))
+    return (*_keyed_states_to_drop(operator, name), *_element_states_to_drop(operator, name))
 
 
 def state_names(operator: Operator) -> list[str]:
     """Return the sorted names of the states that can be dropped."""
-    elements = [state.name for stream in operator.operator for state in stream.states]
-    return sorted({*_keyed_types(operator), *elements})
+    element_states = [state.name for stream in operator.operator for state in stream.states]
+    return sorted({*_type_by_keyed_state(operator), *element_states})
 
 
 def without_states(operator: Operator, names: Collection[str]) -> Operator:
     """Return the operator as if it had never had states with these names."""
     if not names:
         return operator
-    entry, dropped_states = operator.entry, frozenset(names) & _keyed_types(operator).keys()
+    entry, dropped_states = operator.entry, frozenset(names) & _type_by_keyed_state(operator).keys()
     streams = tuple(filter(None, (_stream_without(stream, names) for stream in operator.operator)))
     operator = replace(operator, operator=streams, dropped_states=dropped_states)
-    if not dropped_states or dropped_states != _keyed_types(operator).keys():
+    if not dropped_states or dropped_states != _type_by_keyed_state(operator).keys():
         return operator
     subtasks = tuple(
         replace(subtask, state=replace(subtask.state, managed_keyed=None)) if subtask.state is not None else subtask
@@ -80,22 +82,22 @@ def with_stored_bytes(dropped: DroppedState, operator: Operator) -> DroppedState
         table.extent.length
         for database in operator.databases
         for table in database.tables
-        if require_header(database.parsed).states[table.state].name == dropped.name
+        if require_header(database.parsed).states[table.state_id].name == dropped.name
     ]
     return replace(dropped, stored_bytes=sum(table_sizes))
 
 
-def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
-    timers = [state.name for stream in operator.raw_timers if stream.parsed for state in stream.parsed.states]
-    if name in timers:
+def _keyed_states_to_drop(operator: Operator, name: str) -> Iterator[DroppedState]:
+    timer_states = [state.name for stream in operator.raw_timers if stream.parsed for state in stream.parsed.states]
+    if name in timer_states:
         raise UnsupportedError(
             "cannot leave out timers that are kept on the heap, in raw keyed state",
             operator=operator.label,
             state=name,
             advice=f"{RESCALE_CANONICAL_SAVEPOINT}, in which timers are state like any other",
         )
-    types = _keyed_types(operator)
-    if name not in types and all(holder.parsed is not None for holder in operator.managed_keyed):
+    type_by_state = _type_by_keyed_state(operator)
+    if name not in type_by_state and all(holder.parsed is not None for holder in operator.managed_keyed):
         return
     if any(holder.parsed is None for holder in operator.managed_keyed):
         if name in {state.name for stream in operator.operator for state in stream.states}:
@@ -104,14 +106,14 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             "an unknown serializer hides the names of the keyed states, so no single state can be left out",
             operator=operator.label,
             state=name,
-            advice=_DROP_ALL,
+            advice=_DROP_OPERATOR_ADVICE,
         )
     size = sum(holder.size for holder in operator.managed_keyed)
-    state_size = size if types.keys() == {name} else None
-    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, state_size, size)
+    state_size = size if type_by_state.keys() == {name} else None
+    yield DroppedState(operator.operator_id, operator.label, name, type_by_state[name], None, state_size, size)
 
 
-def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
+def _element_states_to_drop(operator: Operator, name: str) -> Iterator[DroppedState]:
     states = [state for stream in operator.operator for state in stream.states if state.name == name]
     if not states:
         return
@@ -120,15 +122,15 @@ def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
             "an unknown serializer hides the other states in the header of the operator state",
             operator=operator.label,
             state=name,
-            advice=_DROP_ALL,
+            advice=_DROP_OPERATOR_ADVICE,
         )
     size = sum(extent.length for state in states for extent in state.elements)
-    elements = sum(len(state.elements) for state in states)
+    element_count = sum(len(state.elements) for state in states)
     entry = operator.entry
-    yield DroppedState(entry.operator_id, operator.label, name, states[0].mode.name, elements, size, size)
+    yield DroppedState(entry.operator_id, operator.label, name, states[0].mode.name, element_count, size, size)
 
 
-def _keyed_types(operator: Operator) -> dict[str, str]:
+def _type_by_keyed_state(operator: Operator) -> dict[str, str]:
     headers = [holder.parsed for holder in operator.managed_keyed if holder.parsed is not None]
     return {state.name: state.state_type for header in headers for state in header.states}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rescale.snapshot.kafka.audit import audit, stopped_consumers
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.losses import lost_timers, mislaid_files
+from rescale.snapshot.losses import lost_timer_warnings, mislaid_file_warnings
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory, moved_place
 from rescale.text.names import first_of
@@ -17,10 +17,10 @@ _MOST_NAMED = 5
 def findings(snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = ()) -> list[str]:
     """Return a sentence for each finding, the worst first; `source_offsets` are those of Kafka sources, if read."""
     return [
-        *mislaid_files(snapshot),
+        *mislaid_file_warnings(snapshot),
         *_missing_file_findings(snapshot.missing_files),
         *_moved_file_findings(snapshot),
-        *lost_timers(snapshot),
+        *lost_timer_warnings(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _misplaced_key_group_findings(operator)),
         *map(str, stopped_consumers(snapshot)),
         *map(str, audit(source_offsets)),
@@ -36,7 +36,7 @@ def _missing_file_findings(missing_files: Sequence[str]) -> Iterator[str]:
 def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:
     for move in snapshot.moves:
         file_count = sum(
-            moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files
+            moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_paths
         )
         if file_count:
             yield (

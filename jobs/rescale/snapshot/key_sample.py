@@ -23,8 +23,8 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 
-SAMPLE_SIZE = 4 * 1024 * 1024
-_MOST_GROUPS = 64
+SAMPLE_BYTES = 4 * 1024 * 1024
+_MOST_KEY_GROUPS = 64
 _MOST_KEYS = 10_000
 
 
@@ -41,12 +41,12 @@ class KeySample(NamedTuple):
 
 
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
-    """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many bytes of databases.
+    """Return keys from evenly spaced places in at most `SAMPLE_BYTES` bytes of streams, and as many bytes of databases.
 
     The sample leaves out streams with an unknown serializer in their header, and the changes of changelogs. Raises
     `SnapshotError` if records cannot be read.
     """
-    sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
+    sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_BYTES, _MOST_KEYS)]
     keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]
     key_ends = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = key_ends - np.array([len(key) for key in keys], np.int64)
@@ -64,7 +64,7 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen_groups = filled_groups[:: -(-len(filled_groups) // _MOST_GROUPS)] if filled_groups else []
+    chosen_groups = filled_groups[:: -(-len(filled_groups) // _MOST_KEY_GROUPS)] if filled_groups else []
     keys_per_group = _MOST_KEYS // len(chosen_groups) + 1 if chosen_groups else 0
     for stream, key_group, extent in chosen_groups:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):
@@ -81,14 +81,14 @@ def keys_of_group(
     header = stream.parsed
     if header is None:
         raise ValueError(f"the header of subtask {stream.subtask} is not understood")
-    offsets = key_offsets(header)
+    key_offset_by_state = key_offsets(header)
     try:
-        data = files.beginning(extent, SAMPLE_SIZE // _MOST_GROUPS)
+        data = files.beginning(extent, SAMPLE_BYTES // _MOST_KEY_GROUPS)
         read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read_records(header, max_parallelism, key_group, data):
-            starts = records.key_starts + offsets[records.states]
-            for first, limit in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
-                yield records.data[first:limit].tobytes()
+            starts = records.key_starts + key_offset_by_state[records.states]
+            for start, end in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
+                yield records.data[start:end].tobytes()
     except SnapshotError as error:
         if error.path is None:
             error.offset = None if header.compressed else extent.start + (error.offset or 0)
@@ -104,6 +104,6 @@ def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int
 
 def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = HeapReader(replace(header, compressed=False), max_parallelism)
-    entry_count, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
-    decompressed = FramedDecompressor().feed(states) if header.compressed else states
-    return reader.read([(key_group, [entry_count, decompressed])], is_whole=False)
+    count_field, stored_states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
+    decompressed = FramedDecompressor().feed(stored_states) if header.compressed else stored_states
+    return reader.read([(key_group, [count_field, decompressed])], is_whole=False)

@@ -22,22 +22,23 @@ from rescale.snapshot.locate import Extent
 class KeyedStream:
     """The keyed stream of one subtask.
 
-    `tag` is the `HandleTag` of the stream's handle. `groups` are the extents of the key groups from `first_key_group`
-    on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the header has an
-    unknown serializer. If raw keyed state holds timers, `services` has their timer services, and `parsed` is the header
-    that canonical state would have for these timers, None if there is no service. `has_hidden_timers` marks raw keyed
-    state that begins with timers, but whose services are not known, because a timer has an object of a subclass.
+    `handle_tag` is the `HandleTag` of the stream's handle. `groups` are the extents of the key groups from
+    `first_key_group` on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the
+    header has an unknown serializer. If raw keyed state holds timers, `timer_services` are their services, and `parsed`
+    is the header that canonical state would have for these timers, None if there is no service. `has_hidden_timers`
+    marks raw keyed state that begins with timers, but whose services are not known, because a timer has an object of a
+    subclass.
     """
 
     subtask: int
-    tag: int
+    handle_tag: int
     extent: Extent
     framing: Framing
     first_key_group: int
     groups: tuple[Extent | None, ...]
     header: bytes
     parsed: KeyedHeader | None
-    services: tuple[TimerService, ...] | None = None
+    timer_services: tuple[TimerService, ...] | None = None
     has_hidden_timers: bool = False
 
     @property
@@ -79,8 +80,8 @@ class KeyedStream:
     @cached_property
     def has_no_entry(self) -> bool:
         """Whether this is a heap stream in which no key group has an entry."""
-        can_tell = self.framing is Framing.HEAP and self.parsed is not None
-        return can_tell and next(self.filled_groups, None) is None
+        is_known = self.framing is Framing.HEAP and self.parsed is not None
+        return is_known and next(self.filled_groups, None) is None
 
 
 class DatabaseFile(NamedTuple):
@@ -93,7 +94,7 @@ class DatabaseFile(NamedTuple):
 class LiveTable(NamedTuple):
     """An SST file of a RocksDB directory: the id of its state, its entry in the MANIFEST, and its extent."""
 
-    state: int
+    state_id: int
     file: LiveFile
     extent: Extent
 
@@ -193,7 +194,7 @@ class Changelog:
     @property
     def file_numbers(self) -> tuple[int, ...]:
         numbers_of_base = (number for part in self.base for number in part.file_numbers)
-        return (*(change.extent.file for change in self.changes), *numbers_of_base)
+        return (*(change_set.extent.file for change_set in self.changes), *numbers_of_base)
 
 
 KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog

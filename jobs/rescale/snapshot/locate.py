@@ -27,11 +27,11 @@ from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.text.names import quoted
 
 WRITTEN_FILE_NUMBER = -1
-"""File number of bytes that Rescale put in place of those in files (`Snapshot.written`)."""
+"""File number of bytes that Rescale put in place of those in files (`Snapshot.written_bytes`)."""
 
 
 class Extent(NamedTuple):
-    """Range of bytes in file number `file` of the snapshot, or in `written` bytes (`WRITTEN_FILE_NUMBER`)."""
+    """Range of bytes in file number `file` of the snapshot, or in `Snapshot.written_bytes` (`WRITTEN_FILE_NUMBER`)."""
 
     file: int
     start: int

@@ -26,7 +26,7 @@ _CEP_STATES = ("nfaStateName", "eventQueuesStateName")
 """Names of the states of `CepOperator`, which needs timers."""
 
 
-def lost_timers(snapshot: Snapshot) -> Iterator[str]:
+def lost_timer_warnings(snapshot: Snapshot) -> Iterator[str]:
     """Yield a sentence if operators of windows (`WindowOperator`) or patterns (`CepOperator`) lack their timers."""
     labels = [operator.label for operator in snapshot.operators if _lacks_timers(operator)]
     if labels:
@@ -49,7 +49,7 @@ def _needs_timers(state: StateMetaInfo) -> bool:
     return is_in_window or state.name in _CEP_STATES
 
 
-def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
+def mislaid_file_warnings(snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if relative state handles name files that the snapshot's directory lacks."""
     missing_files = sorted(set(snapshot.missing_files) & set(_files_named_relatively(snapshot)))
     if missing_files and is_checkpoint_directory(snapshot.directory):

@@ -116,14 +116,14 @@ class Operator:
         return self.operator if slot is Slot.OPERATOR else self.raw_operator
 
     @property
-    def is_logged(self) -> bool:
+    def has_changelog(self) -> bool:
         """Whether the keyed state is in a changelog, with or without changes."""
         states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
         return any(isinstance(state.managed_keyed, ChangelogHandle) for state in states)
 
     @property
     def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:
-        return (*self.keyed, *self.databases, *self.changelogs)
+        return (*self.keyed, *self.metadata_bytesbases, *self.changelogs)
 
     @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
@@ -148,7 +148,7 @@ class Operator:
     @property
     def raw_timers(self) -> tuple[KeyedStream, ...]:
         """The raw keyed streams that hold timers (`InternalTimeServiceManager`)."""
-        return tuple(stream for stream in self.raw_keyed if stream.services)
+        return tuple(stream for stream in self.raw_keyed if stream.timer_services)
 
     @property
     def heap_timers(self) -> tuple[KeyedStream, ...]:
@@ -180,7 +180,7 @@ class Operator:
     @property
     def raw_keyed_without_timers(self) -> tuple[KeyedStream, ...]:
         """The raw keyed streams without timers, whose format only the operator knows."""
-        return tuple(stream for stream in self.raw_keyed if stream.services is None)
+        return tuple(stream for stream in self.raw_keyed if stream.timer_services is None)
 
     @property
     def hidden_timers(self) -> tuple[KeyedStream, ...]:
@@ -190,7 +190,7 @@ class Operator:
     @property
     def can_become_canonical(self) -> bool:
         """Whether the operator has keyed state in another format that Rescale can make canonical."""
-        return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
+        return bool(self.metadata_bytesbases or self.changelogs or self.raw_timers or self.heap_streams)
 
     @property
     def heap_streams(self) -> tuple[KeyedStream, ...]:
@@ -198,10 +198,10 @@ class Operator:
         return tuple(stream for stream in self.keyed if stream.framing is Framing.HEAP)
 
     @property
-    def kinds(self) -> list[str]:
+    def holder_kinds(self) -> list[str]:
         """Kinds of the holders of the managed keyed state; Flink restores an operator only if there is one kind."""
         stream_kinds = {f"{stream.framing.value} streams" for stream in self.keyed}
-        directory_kinds = {"RocksDB directories" for _ in self.databases}
+        directory_kinds = {"RocksDB directories" for _ in self.metadata_bytesbases}
         changelog_kinds = {"changelogs" for _ in self.changelogs}
         other_kinds = {type(other.handle).__name__ for other in self.other_keyed}
         return sorted(stream_kinds | directory_kinds | changelog_kinds | other_kinds)
@@ -213,7 +213,7 @@ class Operator:
         return self.channel_bytes != 0 or any(state.input_channels or state.output_channels for state in states)
 
     @property
-    def partially_finished(self) -> bool:
+    def is_partially_finished(self) -> bool:
         """Whether at least one subtask has finished, although the operator as a whole has not."""
         return any(subtask.finished for subtask in self.entry.subtasks)
 
@@ -231,23 +231,23 @@ class Snapshot:
 
     * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing_files`: URIs of those that are gone.
     * `metadata_time`: the time when `_metadata` was written, if the store knows it.
-    * `written`: bytes of operator state that a surgery changed.
+    * `written_bytes`: bytes of operator state that a surgery changed.
     * `unused_names`: names that the user gave for operators that the snapshot does not have.
-    * `moves`: old and new directories of moved files. `moved_files`: the paths of these files in the handles.
+    * `moves`: old and new directories of moved files. `moved_paths`: the paths of these files in the handles.
     """
 
     directory: str
     metadata: Metadata
-    data: bytes
+    metadata_bytes: bytes
     type: SnapshotType
     files: tuple[tuple[str, Pin], ...]
     missing_files: tuple[str, ...]
     metadata_time: datetime | None
     operators: tuple[Operator, ...]
-    written: bytes = b""
+    written_bytes: bytes = b""
     unused_names: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
-    moved_files: tuple[str, ...] = ()
+    moved_paths: tuple[str, ...] = ()
 
     @property
     def metadata_uri(self) -> str:
@@ -256,12 +256,12 @@ class Snapshot:
     @cached_property
     def contents(self) -> SnapshotFiles:
         """Reader of the files of the snapshot."""
-        return SnapshotFiles(self.files, self.data, self.written)
+        return SnapshotFiles(self.files, self.metadata_bytes, self.written_bytes)
 
     @cached_property
-    def origins(self) -> tuple[str, ...]:
+    def recorded_uris(self) -> tuple[str, ...]:
         """URI of each file, by file number, as handles name it; a moved file is read from another place."""
-        uri_by_moved_place = {moved_place(path, self.moves): path for path in self.moved_files}
+        uri_by_moved_place = {moved_place(path, self.moves): path for path in self.moved_paths}
         return tuple(uri_by_moved_place.get(uri, uri) for uri, _ in self.files)
 
     @cached_property
@@ -271,7 +271,7 @@ class Snapshot:
 
     @property
     def metadata_sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
+        return hashlib.sha256(self.metadata_bytes).hexdigest()
 
     @property
     def bytes(self) -> int:

@@ -25,7 +25,7 @@ _CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
 _JOB_DIRECTORIES = ("shared", "taskowned")
 """Directories next to the `chk-N` directories of a job (`AbstractFsCheckpointStorageAccess`)."""
 
-_NEW_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:)")
+_EQUALS_BEFORE_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:)")
 
 
 class Move(NamedTuple):
@@ -68,16 +68,16 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
     """Parse texts `OLD=NEW`. Raises `RequestError` if one is malformed, or if an old place has two new places."""
     moves: dict[str, Move] = {}
     for text in texts:
-        equals = [match.start() for match in _NEW_PLACE.finditer(text)]
+        equals_positions = [match.start() for match in _EQUALS_BEFORE_PLACE.finditer(text)]
         if text.count("=") == 1:
-            equals = [text.index("=")]
-        if len(equals) != 1 or not text[: equals[0]] or not text[equals[0] + 1 :]:
+            equals_positions = [text.index("=")]
+        if len(equals_positions) != 1 or not text[: equals_positions[0]] or not text[equals_positions[0] + 1 :]:
             raise RequestError(
                 "not a move of a snapshot's files",
                 expected="OLD=NEW, such as hdfs://namenode/checkpoints=s3://bucket/checkpoints",
                 found=text,
             )
-        move = Move(normalised_place(text[: equals[0]]), normalise(text[equals[0] + 1 :]))
+        move = Move(normalised_place(text[: equals_positions[0]]), normalise(text[equals_positions[0] + 1 :]))
         if moves.setdefault(move.old, move) != move:
             raise RequestError(
                 "an old place has two new places", path=move.old, expected=moves[move.old].new, found=move.new
@@ -99,31 +99,33 @@ def find_moves(
     `streams` are the streams that all handles name; files of `known_moves` are left out. Raises `SnapshotError` if a
     file may be at either of two places.
     """
-    home = parent(directory) if is_checkpoint_directory(directory) else directory
+    snapshot_root = parent(directory) if is_checkpoint_directory(directory) else directory
     recorded_sizes = {
         path: size
         for path, size in _recorded_sizes(streams).items()
-        if not contains(home, path) and moved_place(path, known_moves) is None
+        if not contains(snapshot_root, path) and moved_place(path, known_moves) is None
     }
-    candidates = {path: list(_candidates(path, directory)) for path in recorded_sizes}
-    sizes = _existing_sizes(
-        {_place_after_move(path, move) for path, possible_moves in candidates.items() for move in possible_moves}
+    moves_by_path = {path: list(_possible_moves(path, directory)) for path in recorded_sizes}
+    existing_sizes = _existing_sizes(
+        {_place_after_move(path, move) for path, possible_moves in moves_by_path.items() for move in possible_moves}
     )
-    chosen_moves: dict[str, Move] = {}
-    for path, possible_moves in candidates.items():
-        fitting_moves = {
+    chosen_move_by_path: dict[str, Move] = {}
+    for path, possible_moves in moves_by_path.items():
+        fitting_move_by_place = {
             place: move
             for move in reversed(possible_moves)
-            if (size := sizes.get(place := _place_after_move(path, move))) is not None
+            if (size := existing_sizes.get(place := _place_after_move(path, move))) is not None
             and recorded_sizes[path].fits(size)
         }
-        if len(fitting_moves) > 1:
-            raise _ambiguous_places_error(metadata_uri, path, fitting_moves)
-        chosen_moves |= dict.fromkeys((path,) if fitting_moves else (), *fitting_moves.values())
+        if len(fitting_move_by_place) > 1:
+            raise _ambiguous_places_error(metadata_uri, path, fitting_move_by_place)
+        chosen_move_by_path |= dict.fromkeys((path,) if fitting_move_by_place else (), *fitting_move_by_place.values())
     accepted_moves = tuple(
-        sorted({move for move in chosen_moves.values() if not _old_files_remain(move, recorded_sizes, directory)})
+        sorted(
+            {move for move in chosen_move_by_path.values() if not _old_files_remain(move, recorded_sizes, directory)}
+        )
     )
-    for path, move in chosen_moves.items():
+    for path, move in chosen_move_by_path.items():
         new_place = moved_place(path, accepted_moves)
         if move in accepted_moves and new_place not in (None, _place_after_move(path, move)):
             raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(new_place)))
@@ -132,31 +134,31 @@ def find_moves(
 
 def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
     """Return the recorded sizes of the files that absolute handles name, by path."""
-    files: dict[str, FileSize] = {}
+    recorded_sizes: dict[str, FileSize] = {}
     for stream in streams:
         while isinstance(stream, KeyGroupsStream):
             stream = stream.stream
         if isinstance(stream, FileStream):
-            files[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
+            recorded_sizes[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
         elif isinstance(stream, SegmentStream):
             path, end = normalised_place(stream.path), stream.start + stream.size
-            recorded_size = files.get(path, FileSize(0, is_exact=False))
-            files[path] = (
+            recorded_size = recorded_sizes.get(path, FileSize(0, is_exact=False))
+            recorded_sizes[path] = (
                 recorded_size if recorded_size.is_exact else FileSize(max(recorded_size.size, end), is_exact=False)
             )
-    return files
+    return recorded_sizes
 
 
-def _candidates(path: str, directory: str) -> Iterator[Move]:
+def _possible_moves(path: str, directory: str) -> Iterator[Move]:
     """Yield moves that place a file below the directory that the user named; moves of a whole job come first."""
-    parts = path.split("/")
-    if {".", ".."} & set(parts):
+    segments = path.split("/")
+    if {".", ".."} & set(segments):
         return
     if is_checkpoint_directory(directory):
-        for i, part in enumerate(parts[:-1]):
-            if part in (name(directory), *_JOB_DIRECTORIES):
-                yield Move("/".join(parts[:i]) or "/", parent(directory))
-    yield Move("/".join(parts[:-1]) or "/", directory)
+        for i, segment in enumerate(segments[:-1]):
+            if segment in (name(directory), *_JOB_DIRECTORIES):
+                yield Move("/".join(segments[:i]) or "/", parent(directory))
+    yield Move("/".join(segments[:-1]) or "/", directory)
 
 
 def _place_after_move(path: str, move: Move) -> str:

@@ -32,15 +32,15 @@ class OldRows:
     of_bytes: int
 
 
-def old_rows(operator: Operator, name: str, until: int) -> OldRows:
-    """Return the old rows of a state of the operator; `until` is in milliseconds since 1970.
+def old_rows(operator: Operator, name: str, until_ms: int) -> OldRows:
+    """Return the old rows of a state of the operator; `until_ms` is in milliseconds since 1970.
 
     Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
     rows cannot be read.
     """
     states = operator.keyed_states
-    infos = [state for state in states if state.name == name]
-    if not infos and any(header is None for header in operator.keyed_headers):
+    named_states = [state for state in states if state.name == name]
+    if not named_states and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
             "an unknown serializer hides the names of the keyed states, so no state can lose old rows",
             operator=operator.label,
@@ -48,7 +48,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             advice="let the TTL of the job itself remove old rows",
         )
     names_with_ttl = sorted({state.name for state in states if _has_ttl(state)})
-    if not infos:
+    if not named_states:
         raise RequestError(
             f"no keyed state {name!r} in the operator",
             operator=operator.label,
@@ -57,21 +57,21 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             advice=did_you_mean(name, names_with_ttl),
         )
     with located(operator=operator.label, state=name):
-        has_ttl = any(timed_serializer(state) is not None for state in infos)
+        has_ttl = any(timed_serializer(state) is not None for state in named_states)
     if not has_ttl:
         raise RequestError(
             "the state has no time to live (TTL), so its rows do not say when they were last accessed",
             operator=operator.label,
             state=name,
             expected=f"a state with a TTL: {', '.join(names_with_ttl) or 'the operator has none'}",
-            found=f"a state of type {infos[0].state_type} without a TTL",
+            found=f"a state of type {named_states[0].state_type} without a TTL",
             advice=Advice("do not name this state, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )
     with located(operator=operator.label):
         for header in set(operator.parsed_headers):
-            age_rules(header, ((name, until),))
+            age_rules(header, ((name, until_ms),))
     size = sum(holder.size for holder in operator.managed_keyed)
-    return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)
+    return OldRows(operator.operator_id, operator.label, name, named_states[0].state_type, until_ms, size)
 
 
 def without_old_rows(operator: Operator, dropped_rows: Collection[OldRows]) -> Operator:

@@ -56,9 +56,9 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     def part(self, key_range: KeyGroupRange) -> StreamPlace[H]:
         """Return the place of the key groups that lie in the range `key_range`."""
         common_range = key_range.intersection(KeyGroupRange(*self.key_groups))
-        begin = common_range.first - self.first_key_group
+        first_index = common_range.first - self.first_key_group
         return msgspec.structs.replace(
-            self, first_key_group=common_range.first, groups=self.groups[begin : begin + len(common_range)]
+            self, first_key_group=common_range.first, groups=self.groups[first_index : first_index + len(common_range)]
         )
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
@@ -79,9 +79,9 @@ class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, ta
     def size(self) -> int:
         return sum(file.extent.length for file in self.files)
 
-    def renumbered(self, numbers: Sequence[int]) -> DatabasePlace[H]:
-        """Return the same place in another list of files; `numbers` has the new number of each file."""
-        files = (file._replace(extent=file.extent._replace(file=numbers[file.extent.file])) for file in self.files)
+    def renumbered(self, new_numbers: Sequence[int]) -> DatabasePlace[H]:
+        """Return the same place in another list of files; `new_numbers` has the new number of each file."""
+        files = (file._replace(extent=file.extent._replace(file=new_numbers[file.extent.file])) for file in self.files)
         return msgspec.structs.replace(self, files=tuple(files))
 
     def with_headers(self, read: Callable[[H], G]) -> DatabasePlace[G]:

@@ -33,7 +33,7 @@ from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.handle_streams import streams_of
 
-_BEST_FIRST = list(Restores)
+_OUTCOMES_BEST_FIRST = list(Restores)
 
 
 class RestoreReason(msgspec.Struct, frozen=True):
@@ -93,11 +93,13 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, source_offsets: Sequence[Ka
                 operator.operator_id,
                 operator.label,
                 _worst_outcome(state.restores for state in states),
-                tuple(StateProspect(state.name, state.restores.value, _explained(state.reason)) for state in states),
+                tuple(
+                    StateProspect(state.name, state.restores.value, _published_reason(state.reason)) for state in states
+                ),
             )
         )
     restores = _worst_outcome(Restores(operator.restores) for operator in operators)
-    return ReleaseProspects(str(line), restores, _explained(reason), tuple(operators))
+    return ReleaseProspects(str(line), restores, _published_reason(reason), tuple(operators))
 
 
 def _reason_of_unread_metadata(metadata: Metadata, line: ReleaseLine) -> Reason | None:
@@ -126,10 +128,10 @@ def _reason_of_unread_metadata(metadata: Metadata, line: ReleaseLine) -> Reason 
 
 def _worst_outcome(restores: Iterable[Restores]) -> str:
     """Return the worst outcome, or `YES` without any state."""
-    return max(restores, key=_BEST_FIRST.index, default=Restores.YES).value
+    return max(restores, key=_OUTCOMES_BEST_FIRST.index, default=Restores.YES).value
 
 
-def _explained(reason: Reason | None) -> RestoreReason | None:
+def _published_reason(reason: Reason | None) -> RestoreReason | None:
     return None if reason is None else RestoreReason(reason.why, reason.flink_class, reason.way)
 
 
@@ -139,14 +141,14 @@ class _Judge:
     def __init__(self, line: ReleaseLine, writer_major: int, source_offsets: Sequence[KafkaOffsets]) -> None:
         self._line = line
         self._writer_major = writer_major
-        self._kafka = {offsets.operator.operator_id: offsets for offsets in source_offsets}
+        self._offsets_by_id = {offsets.operator.operator_id: offsets for offsets in source_offsets}
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
         """Return the prospect of each state; of several states with one name, the worst prospect."""
         worst_by_name: dict[str, JudgedState] = {}
         for state in self._judged_states(operator):
             worst_so_far = worst_by_name.setdefault(state.name, state)
-            if _BEST_FIRST.index(state.restores) > _BEST_FIRST.index(worst_so_far.restores):
+            if _OUTCOMES_BEST_FIRST.index(state.restores) > _OUTCOMES_BEST_FIRST.index(worst_so_far.restores):
                 worst_by_name[state.name] = state
         return tuple(worst_by_name.values())
 
@@ -154,13 +156,13 @@ class _Judge:
         holders_by_header = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
         for holder in holders_by_header.values():
             if holder.parsed is not None:
-                yield from self._judged_keyed(holder.parsed, holder.framing)
+                yield from self._judged_keyed_states(holder.parsed, holder.framing)
             else:
                 yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
         streams_by_header = {(s.header, tuple(state.name for state in s.states)): s for s in operator.operator}
         for stream in streams_by_header.values():
             if stream.parsed is not None:
-                yield from self._judged_elements(operator, stream.parsed)
+                yield from self._judged_element_states(operator, stream.parsed)
             else:
                 reason_unread = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, reason_unread) for state in stream.states)
@@ -174,16 +176,16 @@ class _Judge:
         if operator.entry.coordinator is not None:
             yield JudgedState("coordinator", self._reason_of_source(operator))
 
-    def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
+    def _judged_keyed_states(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; the reasons of the key serializer affect all of them."""
         key_reason = self._worst_reason(reasons(header.key_serializer, self._writer_major, self._line))
-        key = () if key_reason is None else (key_reason._replace(why=f"its key: {key_reason.why}"),)
-        names = set(header.names)
-        for state in self._judged_by_header(header.states, key, states_fail_alone=framing is not Framing.HEAP):
-            reason_by_name = keyed_state_reason(state.name, names, self._writer_major, self._line)
+        key_reasons = () if key_reason is None else (key_reason._replace(why=f"its key: {key_reason.why}"),)
+        state_names = set(header.names)
+        for state in self._judged_by_header(header.states, key_reasons, states_fail_alone=framing is not Framing.HEAP):
+            reason_by_name = keyed_state_reason(state.name, state_names, self._writer_major, self._line)
             yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
-    def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
+    def _judged_element_states(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._judged_by_header(header.states, (), states_fail_alone=True):
             is_source = state.name == READER_STATE
             reason_by_name = (
@@ -194,9 +196,9 @@ class _Judge:
             yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
     def _judged_by_header(
-        self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, states_fail_alone: bool
+        self, states: Sequence[StateMetaInfo], shared_reasons: Sequence[Reason], *, states_fail_alone: bool
     ) -> Iterator[JudgedState]:
-        """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
+        """Yield the prospects of the states that a header describes; `shared_reasons` affect all of them.
 
         `states_fail_alone` tells whether a misread state leaves the other states readable. In the native format of the
         hashmap backend it does not, because only the serializer tells where a value ends.
@@ -215,7 +217,7 @@ class _Judge:
                 for shared_reason in _reasons_for_other_states(name, state_reasons, states_fail_alone=states_fail_alone)
             ]
             yield JudgedState(
-                state.name, self._worst_reason((*reasons_by_state[state.name], *common, *reasons_of_others))
+                state.name, self._worst_reason((*reasons_by_state[state.name], *shared_reasons, *reasons_of_others))
             )
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
@@ -224,7 +226,7 @@ class _Judge:
         The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
         """
-        offsets = self._kafka.get(operator.operator_id)
+        offsets = self._offsets_by_id.get(operator.operator_id)
         is_read = offsets is not None and offsets.unread_reason is None and offsets.unread_enumerator_reason is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
         return None if is_read and is_source and self._writer_major < self._line.major else source_reason(self._line)
@@ -240,7 +242,7 @@ class _Judge:
 
     def _worst_reason(self, causes: Iterable[Reason]) -> Reason | None:
         """Return the worst reason, the first one if several are equally bad; None without reasons."""
-        return max(causes, key=lambda reason: _BEST_FIRST.index(reason.restores), default=None)
+        return max(causes, key=lambda reason: _OUTCOMES_BEST_FIRST.index(reason.restores), default=None)
 
 
 def _kinds_without_header(operator: Operator) -> Iterator[str]:

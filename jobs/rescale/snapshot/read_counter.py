@@ -10,7 +10,7 @@ _thread = threading.local()
 
 
 @contextmanager
-def counting(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
+def counting_read_bytes(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
     """Report the bytes that this thread reads in the block, and at its end the difference to `unit_size`.
 
     A unit may be read twice, so no more than `unit_size` bytes are reported. If the block raises an error, only the
@@ -33,8 +33,8 @@ def counting(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[No
     report_bytes(unreported_bytes)
 
 
-def count(size: int) -> None:
-    """Count bytes that this thread has just read, if it is in a block of `counting`."""
+def count_read_bytes(size: int) -> None:
+    """Count bytes that this thread has just read, if it is in a block of `counting_read_bytes`."""
     add = getattr(_thread, "add", None)
     if add is not None:
         add(size)

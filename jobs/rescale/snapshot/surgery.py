@@ -99,7 +99,7 @@ NO_SURGERY = Surgery()
 
 
 def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
-    """Return the snapshot after the surgery; it has the same files, and its changed elements are in `written`.
+    """Return the snapshot after the surgery; it has the same files, and its changed elements are in `written_bytes`.
 
     Files that only dropped operators had do not count as missing. The function reads the offsets of Kafka sources that
     change, and raises `SnapshotError` if they cannot be read.
@@ -107,11 +107,11 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     if not surgery:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
-    renamed_by_id = {operator.operator_id: operator for operator in surgery.renamed}
+    renaming_by_id = {operator.operator_id: operator for operator in surgery.renamed}
     holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    dropped_names: dict[str, set[str]] = defaultdict(set)
+    dropped_states_by_id: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
-        dropped_names[state.operator_id].add(state.name)
+        dropped_states_by_id[state.operator_id].add(state.name)
     old_rows_by_id: dict[str, list[OldRows]] = defaultdict(list)
     for rows in surgery.old_rows:
         old_rows_by_id[rows.operator_id].append(rows)
@@ -119,9 +119,10 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     operators = tuple(
         _renamed(
             without_old_rows(
-                without_states(operator, dropped_names[operator.operator_id]), old_rows_by_id[operator.operator_id]
+                without_states(operator, dropped_states_by_id[operator.operator_id]),
+                old_rows_by_id[operator.operator_id],
             ),
-            renamed_by_id,
+            renaming_by_id,
             holds_uids=holds_uids,
         )
         for operator in (_restarted(o) if o.operator_id in restarted_ids else o for o in snapshot.operators)
@@ -144,11 +145,11 @@ def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
 def as_restarted(operator: Operator) -> Restarted:
     """Return an operator as a restarted one, even if none of its subtasks has finished."""
     entry = operator.entry
-    number_finished = sum(subtask.finished for subtask in entry.subtasks)
+    finished_count = sum(subtask.finished for subtask in entry.subtasks)
     return Restarted(
         entry.operator_id,
         operator.label,
-        entry.parallelism if entry.fully_finished else number_finished,
+        entry.parallelism if entry.fully_finished else finished_count,
         entry.parallelism,
         entry.coordinator is not None,
     )
@@ -210,9 +211,9 @@ def _restarted(operator: Operator) -> Operator:
     return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))
 
 
-def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, holds_uids: bool) -> Operator:
+def _renamed(operator: Operator, renaming_by_id: Mapping[str, Renamed], *, holds_uids: bool) -> Operator:
     """Return the operator with its new id; `holds_uids` tells whether entries of this metadata version hold uids."""
-    renaming = renamed.get(operator.operator_id)
+    renaming = renaming_by_id.get(operator.operator_id)
     if renaming is None:
         return operator
     entry = replace(operator.entry, operator_id=renaming.new_operator_id, uid=renaming.uid if holds_uids else "")

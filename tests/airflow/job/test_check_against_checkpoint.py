@@ -46,7 +46,7 @@ def job_of(snapshot: Snapshot, finished: int = 0) -> Job:
     vertices = []
     for operator in snapshot.operators:
         entry = operator.entry
-        ended = finished if operator.partially_finished else 0
+        ended = finished if operator.is_partially_finished else 0
         tasks = {"RUNNING": entry.parallelism - ended, "FINISHED": ended}
         vertices.append(Vertex(entry.operator_id, operator.label, entry.parallelism, entry.max_parallelism, tasks))
     return Job("1" * 32, "clicks", "RUNNING", tuple(vertices))

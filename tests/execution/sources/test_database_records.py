@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.execution.sources.record_sources import SourceReader, sources_of
-from rescale.snapshot.read_counter import counting
+from rescale.snapshot.read_counter import counting_read_bytes
 from support import snapshots
 
 
@@ -17,7 +17,7 @@ def test_each_state_of_a_database_counts_when_it_is_read(name: str) -> None:
             tables = sum(file.extent.length for file in database.files if file.name.endswith(".sst"))
             (source,) = sources_of(database, operator.max_parallelism)
             reported: list[int] = []
-            with counting(source.size, reported.append):
+            with counting_read_bytes(source.size, reported.append):
                 counts = [sum(reported) for _ in SourceReader(snapshot.contents).batches(source)]
                 assert 0.99 * tables <= sum(reported) <= tables
             assert counts == sorted(counts)

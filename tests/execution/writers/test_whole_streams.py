@@ -81,7 +81,7 @@ def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> No
     result = open_snapshot(plan.target)
     (operator,) = (operator for operator in result.operators if operator.raw_keyed)
     groups = {group: data for stream in operator.raw_keyed for group, data in contents(result, stream)}
-    (services,) = {stream.services for stream in operator.raw_keyed}
+    (services,) = {stream.timer_services for stream in operator.raw_keyed}
     assert list(groups) == list(range(1000))
     assert {read_services(data, 2) for data in groups.values()} == {services}
 

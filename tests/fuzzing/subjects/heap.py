@@ -27,7 +27,7 @@ def _seeds() -> Iterator[bytes]:
     for name in names():
         for operator in opened(name).operators:
             for stream in operator.raw_keyed:
-                if stream.services:
+                if stream.timer_services:
                     yield from _timers(name, stream)
 
 

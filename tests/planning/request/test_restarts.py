@@ -51,7 +51,7 @@ def test_restarted_operator_has_no_finished_subtask() -> None:
     for snapshot in (PARTLY, WHOLLY):
         surgery = resolve_operator_surgery(snapshot.operators, {}, restarts=["short"])
         after = {operator.label: operator for operator in apply_surgery(snapshot, surgery).operators}
-        assert not after["short"].partially_finished
+        assert not after["short"].is_partially_finished
         assert not after["short"].entry.fully_finished
 
 
@@ -108,7 +108,7 @@ def test_restarted_operator_gets_another_parallelism(name: str, tmp_path: Path) 
     assert "its finished subtasks run again, as requested" in " ".join(plan.warnings)
     execute_without_spark(plan)
     short = {operator.label: operator for operator in open_snapshot(target).operators}["short"]
-    assert (short.parallelism, short.partially_finished, short.entry.fully_finished) == (5, False, False)
+    assert (short.parallelism, short.is_partially_finished, short.entry.fully_finished) == (5, False, False)
 
 
 def test_refusal_of_another_parallelism_advises_a_restart() -> None:

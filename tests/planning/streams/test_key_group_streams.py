@@ -87,7 +87,7 @@ def test_every_key_group_goes_to_the_subtask_that_owns_it(framing: Framing, old:
     for stream in planned.streams:
         own = key_group_range(40, new, stream.subtask)
         assert (stream.first_key_group, len(stream.key_groups)) == (own.first, len(own))
-        assert stream.handle_tag == of.keyed[0].tag
+        assert stream.handle_tag == of.keyed[0].handle_tag
         assert all(length == GROUP_SIZE for length in stream.key_groups)
         planned_groups |= planned.groups(stream)
     assert [stream.subtask for stream in planned.streams] == list(range(new))

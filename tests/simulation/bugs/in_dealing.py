@@ -23,7 +23,7 @@ from rescale.planning.streams import element_streams, key_group_streams
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.runstate import candidate
-from rescale.snapshot.reading.element_layouts import elements_of
+from rescale.snapshot.reading.element_layouts import extents_of_share
 from simulation.bugs.planting import Bug, Planter, after, function, method
 
 
@@ -90,7 +90,7 @@ def _all_to_first_subtask(old: Any, parallelism: int) -> Any:
 
 def _equal_elements_merged(share: Any, by_subtask: Any) -> Any:
     """Merge equal elements of a UNION state; elements of equal length count as equal."""
-    extents = elements_of(share, by_subtask)
+    extents = extents_of_share(share, by_subtask)
     if share.mode is not DistributionMode.UNION:
         return extents
     return list({extent.length: extent for extent in extents}.values())
@@ -200,7 +200,8 @@ BUGS = [
     Bug("elements: the last of a run is lost", function(redistribute, _dealt(_without_last_element))),
     Bug("elements: a union state is doubled", function(redistribute, _dealt(_with_elements_doubled))),
     Bug(
-        "elements: equal elements of a union are merged", method(element_streams, "elements_of", _equal_elements_merged)
+        "elements: equal elements of a union are merged",
+        method(element_streams, "extents_of_share", _equal_elements_merged),
     ),
     Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_with_one_copy))),
     Bug("elements: each run begins one early", function(redistribute, _dealt(_cut_one_element_early))),

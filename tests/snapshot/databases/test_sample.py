@@ -10,7 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.composite_key import key_offsets
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.key_sample import SAMPLE_BYTES, KeySample, sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError
 from support import snapshots
@@ -65,7 +65,7 @@ def test_sample_of_a_large_database_reads_little(
     snapshot = snapshot_of(listed, keyed_header(keyed("value", VOID_NAMESPACE), key=LONG), ALL)
     monkeypatch.setattr(snapshot_files, "open_store", reads.open)
     sampled = sample_keys(the_operator(snapshot), snapshot.contents)
-    assert sum(reads.lengths) <= SAMPLE_SIZE
+    assert sum(reads.lengths) <= SAMPLE_BYTES
     assert 8 <= len(sampled.starts) <= 10_000 + 64 * 8
     assert set((sampled.limits - sampled.starts).tolist()) == {9}, "eight bytes of key, one of namespace"
     assert sampled.groups.max() - sampled.groups.min() > 100

@@ -87,7 +87,7 @@ def test_file_whose_index_is_not_read_counts_as_spread_over_its_key_groups(
     most: int, largest: int, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_sizes, "MOST_INDEXES", most)
-    monkeypatch.setattr(table_sizes, "LARGEST_INDEX", largest)
+    monkeypatch.setattr(table_sizes, "LARGEST_INDEX_BYTES", largest)
     with written(tmp_path / "db", ["value"], options) as writer:
         fill(writer, lambda key_group: key_group, groups=range(20, 40))
         files = writer.checkpoint(tmp_path / "checkpoint")

@@ -63,7 +63,7 @@ def test_only_changed_elements_are_written_anew(tmp_path: Path) -> None:
         [(False, splits[0][0]), (True, reader_element("orders", 2, 7))],
         [(False, splits[1][0])],
     ]
-    assert after.written == reader_element("orders", 2, 7)
+    assert after.written_bytes == reader_element("orders", 2, 7)
     coordinator = after.operators[0].entry.coordinator
     assert coordinator is not None
     assert coordinator.data == enumerator(("orders", i, 0) for i in (0, 2, 3))
@@ -89,7 +89,7 @@ def test_second_change_is_written_behind_the_first(tmp_path: Path) -> None:
     after = changed(changed(source, new_offset(0, 100)), new_offset(1, 200))
     new = [consumer_element("orders", 0, 99), consumer_element("orders", 1, 199)]
     assert elements(after) == [[(True, element) for element in new]]
-    assert after.written == b"".join(new)
+    assert after.written_bytes == b"".join(new)
 
 
 def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Path) -> None:

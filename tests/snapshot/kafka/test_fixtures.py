@@ -14,7 +14,7 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
-from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, labels_without_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 
@@ -62,7 +62,7 @@ def test_stale_offsets_of_a_stopped_consumer_are_reported(fixture: KafkaFixture)
 def test_partitions_are_assigned_to_readers_as_by_the_connector(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
     assert offsets.subtasks == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
-    assert offsets.subtasks == offsets.holders(2)
+    assert offsets.subtasks == offsets.reading_subtasks(2)
     assert set(offsets.subtasks) == {0, 1}
 
 
@@ -85,9 +85,9 @@ def test_fixtures_hold_all_enumerator_versions_but_the_oldest() -> None:
 
 def test_missing_offsets_of_a_consumer_stopped_with_a_savepoint_are_reported() -> None:
     snapshot = opened(STOPPED)
-    (label,) = missing_offsets(snapshot)
+    (label,) = labels_without_offsets(snapshot)
     assert only(STOPPED).positions == ()
     assert any(finding.startswith(label) and "[kafka-offsets-missing]" in finding for finding in findings(snapshot))
     warnings = make_plan(snapshot, make_request(snapshot.directory, "/target", ["3"])).warnings
     assert any("[kafka-offsets-missing]" in warning for warning in warnings)
-    assert all(missing_offsets(opened(fixture)) == () for fixture in READ)
+    assert all(labels_without_offsets(opened(fixture)) == () for fixture in READ)

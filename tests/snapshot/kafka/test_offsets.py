@@ -24,7 +24,7 @@ from rescale.report.pages.planned import plan_document, plan_page
 from rescale.report.renderers.text import render_text
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit, spread_findings
-from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, labels_without_offsets
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY
@@ -109,9 +109,9 @@ def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
     assert [(position.partition.partition, position.next) for position in offsets.positions] == [
         (1, 10), (3, 30), (0, 0), (2, 20), (4, 40)
     ]  # fmt: skip
-    assert offsets.holders(2) == (0, 0, 1, 1, 1)
-    assert offsets.holders(3) == (0, 0, 1, 1, 2)
-    assert offsets.holders(1) == (0, 0, 0, 0, 0)
+    assert offsets.reading_subtasks(2) == (0, 0, 1, 1, 1)
+    assert offsets.reading_subtasks(3) == (0, 0, 1, 1, 2)
+    assert offsets.reading_subtasks(1) == (0, 0, 0, 0, 0)
     assert list(audit([offsets])) == []
 
 
@@ -123,7 +123,7 @@ def test_partitions_of_the_old_consumer_are_assigned_by_name() -> None:
         expected = tuple(
             owning_subtask("orders", position.partition.partition, parallelism) for position in offsets.positions
         )
-        assert offsets.holders(parallelism) == expected
+        assert offsets.reading_subtasks(parallelism) == expected
 
 
 def test_compressed_elements_are_read() -> None:
@@ -181,11 +181,11 @@ def test_damaged_partition_number_is_reported_without_listing_all_gaps() -> None
 
 def test_old_consumer_without_offsets_is_reported() -> None:
     kafka_snapshot = consumer([], [])
-    assert missing_offsets(kafka_snapshot) == ("orders",)
+    assert labels_without_offsets(kafka_snapshot) == ("orders",)
     assert any("[kafka-offsets-missing]" in sentence for sentence in findings(kafka_snapshot))
     (warning, *_) = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"])).warnings
     assert "[kafka-offsets-missing]" in warning
-    assert missing_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
+    assert labels_without_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
 
 
 def test_idle_and_uneven_readers_are_found() -> None:
@@ -292,7 +292,7 @@ def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
     assert names(unknown_enumerator) == ["kafka-not-read"]
     damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
     assert names(damaged) == ["kafka-not-read"]
-    with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
+    with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT_BYTES", 20):
         assert "above the limit of 20 bytes" in (only(consumer([consumer_element("orders", 0, 5)])).unread_reason or "")
     assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
 

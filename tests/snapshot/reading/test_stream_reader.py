@@ -166,7 +166,7 @@ def test_stream_in_a_missing_file_has_key_groups_but_no_header(make: Callable[..
 def test_too_long_header_is_refused(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", len(stream_of(1)))
     with (
-        patch("rescale.snapshot.reading.stream_reader.HEADER_LIMIT", len(HEADER) - 1),
+        patch("rescale.snapshot.reading.stream_reader.HEADER_LIMIT_BYTES", len(HEADER) - 1),
         pytest.raises(SnapshotError, match="the header of a state stream is too long"),
     ):
         make([stream], a=stream_of(1)).keyed("sums", 0, handle(stream, 0, at(0)))

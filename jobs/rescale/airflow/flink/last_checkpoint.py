@@ -18,7 +18,7 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import CANCELLING, JobOverview
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, newest_complete_checkpoint
-from rescale.snapshot.reading.opening import METADATA_LIMIT
+from rescale.snapshot.reading.opening import METADATA_LIMIT_BYTES
 from rescale.storage.locations import join, name, normalise, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, RescaleError, StoreError, UnsupportedError
@@ -198,6 +198,6 @@ def with_newest_checkpoint(checkpoints_directory: str, read: Callable[[str], T])
 
 def holds_records_in_flight(checkpoint: str) -> bool:
     uri = join(checkpoint, METADATA)
-    metadata = read_metadata(open_store(uri).read_all(uri, METADATA_LIMIT)[0], uri)
+    metadata = read_metadata(open_store(uri).read_all(uri, METADATA_LIMIT_BYTES)[0], uri)
     states = [subtask.state for operator in metadata.operators for subtask in operator.subtasks]
     return any(state is not None and (state.input_channels or state.output_channels) for state in states)

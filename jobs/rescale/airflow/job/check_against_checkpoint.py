@@ -106,7 +106,7 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     is_partial_by_id = {vertex.operator_id: vertex.is_partially_finished for vertex in job.vertices}
     is_unlisted_partial = any(is_partial_by_id.values()) and not any(vertex.is_finished for vertex in job.vertices)
     for operator in resolved.snapshot.operators:
-        is_still_partial = operator.partially_finished and is_partial_by_id.get(
+        is_still_partial = operator.is_partially_finished and is_partial_by_id.get(
             operator.entry.operator_id, is_unlisted_partial
         )
         shape, entry = resolved.shapes[operator.entry.operator_id], operator.entry
@@ -133,7 +133,7 @@ def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
-        if operator.is_logged:  # the changes in a changelog might not show how keys are written
+        if operator.has_changelog:  # the changes in a changelog might not show how keys are written
             new_maximum_by_id.pop(operator.entry.operator_id, None)
     choose_key_hashes(resolved.snapshot, new_maximum_by_id, resolved.request.key_hash, refuse_unknown_key_hash)
 
@@ -236,7 +236,7 @@ def _is_settled(operator: Operator) -> bool:
     if (
         operator.raw_keyed
         or operator.other_keyed
-        or operator.is_logged
+        or operator.has_changelog
         or None in keyed_headers
         or None in operator_headers
     ):

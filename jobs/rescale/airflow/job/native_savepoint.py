@@ -137,7 +137,7 @@ def _unknown_error(flink: Flink, job: Job, reason: str, place: str | None = None
 
 def _may_have_timers_on_heap(operator: Operator) -> bool:
     """Return whether the operator has raw keyed state that is, or may be, timers."""
-    return any(stream.services is None or stream.services for stream in operator.raw_keyed)
+    return any(stream.timer_services is None or stream.timer_services for stream in operator.raw_keyed)
 
 
 def _rocksdb_timer_names(operator: Operator) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rescale.planning.matching import Counterpart, counterparts_of_graph, counte
 from rescale.report.pages.matched import matched_page
 from rescale.snapshot.reading.discovery import METADATA, find_metadata
 from rescale.snapshot.reading.given_names import unused_names
-from rescale.snapshot.reading.opening import METADATA_LIMIT, open_snapshot
+from rescale.snapshot.reading.opening import METADATA_LIMIT_BYTES, open_snapshot
 from rescale.storage.locations import name, normalise
 from rescale.storage.store import exists, open_store
 from rescale.text.errors import IntegrityError, RequestError
@@ -96,5 +96,5 @@ def _holds_files(uri: str) -> bool:
 
 
 def _read_graph(uri: str, name_by_id: dict[str, str]) -> list[Counterpart]:
-    data, _ = open_store(uri).read_all(uri, METADATA_LIMIT)
+    data, _ = open_store(uri).read_all(uri, METADATA_LIMIT_BYTES)
     return counterparts_of_graph(read_job_graph(data, uri), name_by_id)

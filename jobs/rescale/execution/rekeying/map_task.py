@@ -17,7 +17,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
-from rescale.snapshot.read_counter import counting
+from rescale.snapshot.read_counter import counting_read_bytes
 from rescale.text.errors import RescaleError
 
 BATCH_COUNT = 8
@@ -52,7 +52,7 @@ class MapTask:
                 )
                 sorter = _OperatorSorter(rekeyed_state, operator_index, ranges, reader)
                 for unit in operator_units:
-                    with counting(unit.size, self.report_bytes):
+                    with counting_read_bytes(unit.size, self.report_bytes):
                         yield from sorter.rows(unit)
                 yield self.totals_partition, pack_sent_sizes(sorter.sent_sizes())
             except RescaleError as error:

@@ -15,7 +15,7 @@ from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_dat
 from rescale.rocksdb.engine.scan import StateRows, StateSizes
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.read_counter import count
+from rescale.snapshot.read_counter import count_read_bytes
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.scratch import scratch_directory
 
@@ -55,9 +55,9 @@ class DatabaseRecords:
             for records in database.read(rows_request):
                 yield records
                 passed_bytes = expected_bytes * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
-                count(passed_bytes - counted_bytes)
+                count_read_bytes(passed_bytes - counted_bytes)
                 counted_bytes = passed_bytes
-            count(expected_bytes - counted_bytes)
+            count_read_bytes(expected_bytes - counted_bytes)
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because RocksDB raises an error if it stops before the last row."""

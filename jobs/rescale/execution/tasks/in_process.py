@@ -13,7 +13,7 @@ from weakref import finalize
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.snapshot.read_counter import counting
+from rescale.snapshot.read_counter import counting_read_bytes
 from rescale.storage.scratch import scratch_errors, spooled_file
 
 _MOST_BYTES_IN_MEMORY = 64 * 1024 * 1024
@@ -40,7 +40,7 @@ class InProcessTasks:
 
         def counted_work(weighed_unit: tuple[int, U]) -> R:
             weight, unit = weighed_unit
-            with counting(weight, counter.add):
+            with counting_read_bytes(weight, counter.add):
                 return work(unit)
 
         with self._results_in_order(counted_work, self.shuffled(units)) as outcomes:

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TypeVar
 
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
-from rescale.snapshot.read_counter import counting
+from rescale.snapshot.read_counter import counting_read_bytes
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RescaleError, as_rescale_error
 
@@ -80,7 +80,7 @@ def work_through(
 
     def attempt_unit(weighed_unit: tuple[int, U]) -> Outcome[R]:
         weight, unit = weighed_unit
-        with counting(weight, add):
+        with counting_read_bytes(weight, add):
             return attempt(work, unit)
 
     pool = ThreadPoolExecutor(_UNITS_AT_ONCE)

@@ -26,7 +26,7 @@ from rescale.text.names import first_of
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
     refused_operators = [
-        op for op in operators if op.partially_finished and _would_change(op, shapes[op.operator_id], request.format)
+        op for op in operators if op.is_partially_finished and _would_change(op, shapes[op.operator_id], request.format)
     ]
     if not refused_operators:
         return
@@ -54,7 +54,7 @@ def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bo
 def _advice(
     operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused_operators: Sequence[Operator]
 ) -> Advice:
-    partly_finished = [operator for operator in operators if operator.partially_finished]
+    partly_finished = [operator for operator in operators if operator.is_partially_finished]
     kept_shapes = {
         operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished
     }

@@ -14,7 +14,7 @@ from rescale.planning.request.operator_shapes import by_operator, find_operator,
 from rescale.planning.request.request import Request
 from rescale.planning.request.restarts import restarted_operators
 from rescale.planning.request.surgery_request import SurgeryRequest
-from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
+from rescale.snapshot.dropped_states import DroppedState, state_names, states_to_drop
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import OldRows
 from rescale.snapshot.surgery import Renamed, Surgery, as_dropped
@@ -121,8 +121,8 @@ def _dropped_states(
     """Yield the states that the `UID:NAME` values name; `dropped_ids` are the ids of operators that are left out."""
     already_named: set[tuple[str, str]] = set()
     for value in state_drops:
-        operator, name = find_state(operators, value, lost_states)
-        dropped_states = lost_states(operator, name)
+        operator, name = find_state(operators, value, states_to_drop)
+        dropped_states = states_to_drop(operator, name)
         if not dropped_states:
             raise RequestError(
                 f"no state {name!r} in the operator",

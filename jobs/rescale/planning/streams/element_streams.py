@@ -11,7 +11,7 @@ from rescale.plan.new_streams import CheckedElements, CopiedElements, StateEleme
 from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of
 from rescale.planning.streams.inline import InlineBudget
 from rescale.snapshot.model import ElementStream, Operator
-from rescale.snapshot.reading.element_layouts import elements_of, layouts_of
+from rescale.snapshot.reading.element_layouts import extents_of_share, layouts_of
 from rescale.text.errors import UnsupportedError, located
 
 
@@ -33,7 +33,7 @@ def plan_elements(
             if keeps_parallelism and subtask not in source_by_subtask:
                 continue
             header = shared_header or common_header(operator, [source_by_subtask[subtask]], literals)
-            share_extents = [(share, elements_of(share, source_by_subtask)) for share in shares]
+            share_extents = [(share, extents_of_share(share, source_by_subtask)) for share in shares]
             pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in share_extents for extent in extents)])
             is_inline = budget.try_take(sum(piece.length for piece in pieces))
             elements = tuple(

@@ -96,7 +96,7 @@ class KeyGroupPlanner:
             key_groups=lengths,
             handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS
             if old_streams[0].framing is Framing.CANONICAL
-            else old_streams[0].tag,
+            else old_streams[0].handle_tag,
         )
 
     def _key_group(

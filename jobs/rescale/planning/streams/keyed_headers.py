@@ -100,7 +100,7 @@ class HeaderPlanner:
         omitted_states: Collection[str],
     ) -> PlannedHeader:
         compressed = bool(parsed_headers) and parsed_headers[0].compressed
-        timer_headers = [timer_header(stream.services or (), is_compressed=compressed) for stream in timers]
+        timer_headers = [timer_header(stream.timer_services or (), is_compressed=compressed) for stream in timers]
         with located(operator=self._label):
             merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], omitted_states)
         table_numbers = [self._table_number(table) for table in merged_headers.id_maps]

@@ -63,7 +63,7 @@ def plan_rekeyed(
     def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         common_fields = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
-            return RekeyedHeapGroups(**common_fields, header=header_piece, handle_tag=operator.keyed[0].tag)
+            return RekeyedHeapGroups(**common_fields, header=header_piece, handle_tag=operator.keyed[0].handle_tag)
         if creation_time is None:
             return RekeyedKeyGroups(**common_fields, header=header_piece, compressed=compressed)
         return RekeyedDirectory(**common_fields, header=header_piece, created=creation_time)
@@ -94,7 +94,7 @@ def plan_heap_timers(
             header=header.piece,
             first_key_group=first_key_group,
             key_groups=key_groups,
-            handle_tag=timers[0].tag,
+            handle_tag=timers[0].handle_tag,
         )
 
     return Rekeying(

@@ -36,7 +36,7 @@ def request_warnings(
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
             "from the indexes of the largest files that span key groups; overwritten and deleted rows count too"
         )
-    if any(operator.is_logged for operator in snapshot.operators):
+    if any(operator.has_changelog for operator in snapshot.operators):
         claim_text = "" if request.files is Files.REFER else "in CLAIM mode (-restoreMode claim), or "
         yield (
             f"the job has a changelog: start it {claim_text}without its changelog. After a start in NO_CLAIM mode, "

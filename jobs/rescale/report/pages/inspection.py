@@ -217,7 +217,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "its state cannot be read"
     if operator.entry.fully_finished:
         yield "finished"
-    elif operator.partially_finished:
+    elif operator.is_partially_finished:
         yield "partly finished"
     if operator.entry.coordinator is not None:
         yield "has a coordinator"

@@ -21,8 +21,8 @@ _MOST_SUBTASKS = 8
 def kafka_document(offsets: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:
     """Return the offsets of a source by partition and subtask; with `new_parallelism`, also by new subtask."""
     parallelism = offsets.operator.parallelism
-    subtasks = offsets.holders(parallelism)
-    new_subtasks = offsets.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(subtasks)
+    subtasks = offsets.reading_subtasks(parallelism)
+    new_subtasks = offsets.reading_subtasks(new_parallelism) if new_parallelism is not None else [UNSET] * len(subtasks)
     unassigned = offsets.enumerator.unassigned if offsets.enumerator else ()
     return KafkaSource(
         operator_id=offsets.operator.operator_id,

@@ -38,17 +38,17 @@ def with_tables(snapshot: Snapshot, files: SnapshotFiles | None = None) -> Snaps
 
 def database_with_tables(manifest_files: SnapshotFiles, operator: Operator, database: Database) -> Database:
     """Return a database of the operator with its SST files. Raises the errors of `checked_manifest`."""
-    extents = {file.name: file.extent for file in database.files}
+    extent_by_name = {file.name: file.extent for file in database.files}
 
-    def content(file: StoredFile) -> bytes:
-        return manifest_files.read(extents[file.name], LARGEST_MANIFEST_BYTES)
+    def content_of(file: StoredFile) -> bytes:
+        return manifest_files.read(extent_by_name[file.name], LARGEST_MANIFEST_BYTES)
 
-    files = listed_files(manifest_files, extents.items())
+    files = listed_files(manifest_files, extent_by_name.items())
     with located(operator=operator.label):
-        states = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
-        manifest = checked_manifest(needed_files(files), content, states)
+        id_by_state = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
+        manifest = checked_manifest(needed_files(files), content_of, id_by_state)
     tables = tuple(
-        LiveTable(states[family.name], file, extents[file.name])
+        LiveTable(id_by_state[family.name], file, extent_by_name[file.name])
         for family in manifest.column_families
         for file in family.files
     )
@@ -69,27 +69,27 @@ def check_options_of(snapshot: Snapshot, operator: Operator, check: Callable[[by
         part for changelog in operator.changelogs for part in changelog.base if isinstance(part, Database)
     )
     for database in islice(chain(operator.databases, changelog_databases), 1):
-        if (options := newest_options_of(snapshot, database)) is not None:
-            path, settings = options
+        if (options_file := newest_options_of(snapshot, database)) is not None:
+            uri, content = options_file
             with located(operator=operator.label):
-                check(settings, path)
+                check(content, uri)
 
 
 def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
     """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
     named_extents = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
     options = newest_options(listed_files(snapshot.contents, named_extents))
-    return None if options is None else named_file(snapshot, database, options.name)
+    return None if options is None else read_named_file(snapshot, database, options.name)
 
 
-def named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
+def read_named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
     """Return the URI and the content of the small file `name` of a directory."""
     extent = next(file.extent for file in database.files if file.name == name)
     return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST_BYTES)
 
 
 def _stored_file(files: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
-    uri, pin = files.versions[extent.file]
+    uri, pin = files.pinned_files[extent.file]
     if extent.file == 0:
         return StoredFile(name, uri, extent.length, data=files.read(extent))
     return StoredFile(name, uri, extent.length, extent.start, pin)

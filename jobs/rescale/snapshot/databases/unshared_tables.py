@@ -23,7 +23,7 @@ from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.rocksdb.manifest.compactions import RewrittenFiles, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import unfiltered_families
-from rescale.snapshot.databases.live_tables import named_file, newest_options_of
+from rescale.snapshot.databases.live_tables import newest_options_of, read_named_file
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
@@ -89,30 +89,33 @@ def paired_databases(
 
     A directory is None where a checkpoint lacks it.
     """
-    before, after = (
+    earlier_by_key_groups, later_by_key_groups = (
         {database.key_groups: database for database in operator.databases} for operator in (earlier, later)
     )
-    return [(groups, before.get(groups), after.get(groups)) for groups in sorted(before.keys() | after.keys())]
+    return [
+        (key_groups, earlier_by_key_groups.get(key_groups), later_by_key_groups.get(key_groups))
+        for key_groups in sorted(earlier_by_key_groups.keys() | later_by_key_groups.keys())
+    ]
 
 
-def backends_of(operator: Operator) -> dict[int, str]:
+def backend_texts_by_subtask(operator: Operator) -> dict[int, str]:
     """Return a text with the id and the key groups of each RocksDB backend of an operator, by subtask.
 
     A restore keeps id and key groups, unless it rescales the operator or reads a canonical savepoint.
     """
-    handles = {
+    handle_by_subtask = {
         subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
     }
     return {
         subtask: f"{handle.backend_id} of {handle.key_group_count} key groups from {handle.first_key_group} on"
-        for subtask, handle in handles.items()
+        for subtask, handle in handle_by_subtask.items()
         if isinstance(handle, IncrementalHandle)
     }
 
 
 def replaced_backend(earlier: Operator, later: Operator) -> tuple[int, str, str] | None:
     """Return (subtask, earlier backend, later backend) of the first subtask whose RocksDB backend is another one."""
-    old_backends, new_backends = backends_of(earlier), backends_of(later)
+    old_backends, new_backends = backend_texts_by_subtask(earlier), backend_texts_by_subtask(later)
     for subtask in sorted(old_backends.keys() & new_backends.keys()):
         if old_backends[subtask] != new_backends[subtask]:
             return subtask, old_backends[subtask], new_backends[subtask]
@@ -136,26 +139,28 @@ def files_between(batches: Iterable[Sequence[Snapshot]], later: Snapshot) -> Fil
 
     The earlier checkpoints come in `batches`, of which one is needed at a time (`tables_in_between`).
     """
-    later_databases = _databases_of(later)
-    files: dict[tuple[str, KeyGroupRange], dict[str, FileBetween]] = {directory: {} for directory in later_databases}
+    later_by_directory = _databases_of(later)
+    files_by_directory: dict[tuple[str, KeyGroupRange], dict[str, FileBetween]] = {
+        directory: {} for directory in later_by_directory
+    }
     for batch in batches:
-        databases = [(snapshot, _databases_of(snapshot)) for snapshot in batch]
+        earlier_databases = [(snapshot, _databases_of(snapshot)) for snapshot in batch]
 
         directories = [
             (
                 after,
                 [
-                    (snapshot, own_databases[directory])
-                    for snapshot, own_databases in databases
-                    if directory in own_databases
+                    (snapshot, database_by_directory[directory])
+                    for snapshot, database_by_directory in earlier_databases
+                    if directory in database_by_directory
                 ],
             )
-            for directory, after in later_databases.items()
+            for directory, after in later_by_directory.items()
         ]
         files_of_batch = side_by_side(lambda pair: _files_between(pair[1], later, pair[0]), directories)
-        for directory, directory_files in zip(files, files_of_batch, strict=True):
-            files[directory] |= directory_files
-    return files
+        for directory, directory_files in zip(files_by_directory, files_of_batch, strict=True):
+            files_by_directory[directory] |= directory_files
+    return files_by_directory
 
 
 def _files_between(
@@ -182,9 +187,9 @@ def tables_in_between(
     """
     if not checkpoints:
         return
-    _, history = _manifest(later, after)
+    _, later_manifest = _manifest(later, after)
     for snapshot, database in checkpoints:
-        if history.startswith(_manifest(snapshot, database)[1]):
+        if later_manifest.startswith(_manifest(snapshot, database)[1]):
             for file in database.files:
                 if file.name.endswith(".sst") and snapshot.files[file.extent.file][0] not in snapshot.missing_uris:
                     yield file.name, snapshot, file.extent
@@ -199,7 +204,7 @@ def _databases_of(snapshot: Snapshot) -> dict[tuple[str, KeyGroupRange], Databas
     }
 
 
-class _Place(NamedTuple):
+class _TablePlace(NamedTuple):
     """Place of an SST file: the URI and size of the file that the handle names, and the bytes in that file."""
 
     uri: str
@@ -208,11 +213,11 @@ class _Place(NamedTuple):
     length: int
 
 
-def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, LiveTable]:
+def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_TablePlace, LiveTable]:
     if database is None:
         return {}
     return {
-        _Place(snapshot.origins[file], snapshot.files[file][1].size, start, length): table
+        _TablePlace(snapshot.recorded_uris[file], snapshot.files[file][1].size, start, length): table
         for table in database.tables
         for file, start, length in (table.extent,)
     }
@@ -222,19 +227,19 @@ def _uploaded_again(
     earlier: Snapshot, gone_tables: Sequence[LiveTable], later: Snapshot, added_tables: Sequence[LiveTable]
 ) -> frozenset[str]:
     """Return the names of the gone files that Flink has uploaded again under another name, which was added."""
-    tables_by_entry = {_comparable_entry(table): table for table in added_tables}
+    table_by_entry = {_comparable_entry(table): table for table in added_tables}
     table_pairs = [
-        (table, tables_by_entry[_comparable_entry(table)])
+        (table, table_by_entry[_comparable_entry(table)])
         for table in gone_tables
-        if _comparable_entry(table) in tables_by_entry
+        if _comparable_entry(table) in table_by_entry
     ]
 
-    def is_same(pair: tuple[LiveTable, LiveTable]) -> bool:
+    def is_same_file(pair: tuple[LiveTable, LiveTable]) -> bool:
         old, new = pair
         return (writer := _session_and_number(earlier, old)) is not None and writer == _session_and_number(later, new)
 
-    are_same = side_by_side(is_same, table_pairs)
-    return frozenset(old.file.name for (old, _), equal in zip(table_pairs, are_same, strict=True) if equal)
+    are_same = side_by_side(is_same_file, table_pairs)
+    return frozenset(old.file.name for (old, _), is_equal in zip(table_pairs, are_same, strict=True) if is_equal)
 
 
 def _comparable_entry(table: LiveTable) -> LiveFile:
@@ -254,16 +259,22 @@ def _session_and_number(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, by
 def _rewritten_files(
     earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable_sizes: Mapping[str, int]
 ) -> RewrittenFiles:
-    options = newest_options_of(later, after)
-    if options is None:
+    options_file = newest_options_of(later, after)
+    if options_file is None:
         return RewrittenFiles()
-    path, settings = options
+    options_uri, options_content = options_file
     _, earlier_manifest = _manifest(earlier, before)
-    uri, later_manifest = _manifest(later, after)
-    return rewritten_files(earlier_manifest, later_manifest, unfiltered_families(settings, path), readable_sizes, uri)
+    manifest_uri, later_manifest = _manifest(later, after)
+    return rewritten_files(
+        earlier_manifest,
+        later_manifest,
+        unfiltered_families(options_content, options_uri),
+        readable_sizes,
+        manifest_uri,
+    )
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:
     """Return the URI and the content of a directory's MANIFEST."""
     name = next(file.name for file in database.files if file.name.startswith("MANIFEST-"))
-    return named_file(snapshot, database, name)
+    return read_named_file(snapshot, database, name)

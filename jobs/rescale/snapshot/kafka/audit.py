@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from rescale.flink.kafka.position import Position, TopicPartition, owning_subtask
-from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, labels_with_stale_offsets, labels_without_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.text.names import first_of
 
@@ -45,14 +45,14 @@ class OffsetFinding(NamedTuple):
 
 def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
     """Yield the findings about offsets of a `FlinkKafkaConsumer` after stop-with-savepoint, from `_metadata` alone."""
-    for label in missing_offsets(snapshot):
+    for label in labels_without_offsets(snapshot):
         yield OffsetFinding(
             OFFSETS_MISSING,
             label,
             "the state of a FlinkKafkaConsumer holds no offset, as after stop-with-savepoint: the restored consumer "
             "reads every partition from the earliest record. Take a savepoint and then cancel the job",
         )
-    for label in stale_offsets(snapshot):
+    for label in labels_with_stale_offsets(snapshot):
         yield OffsetFinding(
             OFFSETS_STALE,
             label,
@@ -72,32 +72,32 @@ def spread_findings(offsets: KafkaOffsets, parallelism: int) -> Iterator[OffsetF
     """Yield findings about subtasks that would have no partition, or more than their share, at this parallelism."""
     if not offsets.positions:
         return
-    counts = positions_per_subtask(offsets, parallelism)
-    idle_count = counts.count(0)
+    position_counts = positions_per_subtask(offsets, parallelism)
+    idle_count = position_counts.count(0)
     if idle_count:
-        watermarks = ", and hold back watermarks unless the WatermarkStrategy has withIdleness"
+        watermark_clause = ", and hold back watermarks unless the WatermarkStrategy has withIdleness"
         yield OffsetFinding(
             READERS_IDLE,
             offsets.label,
             f"{idle_count} of {parallelism} subtasks have no Kafka partition to read"
-            + (watermarks if offsets.kind is KafkaKind.SOURCE else ""),
+            + (watermark_clause if offsets.kind is KafkaKind.SOURCE else ""),
         )
-    most_partitions, even_share = max(counts), -(-len(offsets.positions) // parallelism)
+    most_partitions, even_share = max(position_counts), -(-len(offsets.positions) // parallelism)
     if most_partitions > even_share:
         yield OffsetFinding(
             UNEVEN,
             offsets.label,
-            f"subtask {counts.index(most_partitions)} reads {most_partitions} of {len(offsets.positions)} Kafka "
-            f"partitions; {even_share} would be even",
+            f"subtask {position_counts.index(most_partitions)} reads {most_partitions} of {len(offsets.positions)} "
+            f"Kafka partitions; {even_share} would be even",
         )
 
 
 def discovery_findings(offsets: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    owners = tuple(owning_subtask(*position.partition, parallelism) for position in offsets.positions)
+    owning_subtasks = tuple(owning_subtask(*position.partition, parallelism) for position in offsets.positions)
     if offsets.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
-    elif offsets.holders(parallelism) != owners:
+    elif offsets.reading_subtasks(parallelism) != owning_subtasks:
         sentence = (
             "its partitions are dealt to subtasks in turn; new partitions go to subtasks by topic and number "
             "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
@@ -109,8 +109,8 @@ def discovery_findings(offsets: KafkaOffsets, parallelism: int) -> Iterator[Offs
 
 def positions_per_subtask(offsets: KafkaOffsets, parallelism: int) -> list[int]:
     """Return the number of positions that each subtask reads at a parallelism."""
-    counts = Counter(offsets.holders(parallelism))
-    return [counts[subtask] for subtask in range(parallelism)]
+    count_by_subtask = Counter(offsets.reading_subtasks(parallelism))
+    return [count_by_subtask[subtask] for subtask in range(parallelism)]
 
 
 def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
@@ -143,14 +143,17 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
         partition for partition, positions in positions_by_partition.items() if len(positions) > 1
     ]
     if offsets.kind is KafkaKind.SOURCE and repeated_partitions:
-        yield PARTITION_TWICE, f"readers hold {_names(repeated_partitions)} more than once: records will be read twice"
+        yield (
+            PARTITION_TWICE,
+            f"readers hold {_partition_names(repeated_partitions)} more than once: records will be read twice",
+        )
     if contradicting_partitions:
         offsets_text = " and ".join(
             sorted(str(position.next) for position in positions_by_partition[contradicting_partitions[0]])
         )
         yield (
             OFFSETS_CONTRADICT,
-            f"there are several offsets for {_names(contradicting_partitions)}: the next record of "
+            f"there are several offsets for {_partition_names(contradicting_partitions)}: the next record of "
             f"{contradicting_partitions[0]} would be {offsets_text}",
         )
 
@@ -158,13 +161,13 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
     partitions_with_offset = {position.partition for position in offsets.positions}
-    last_by_topic = dict(sorted(partitions_with_offset))
-    missing_count = sum(last_by_topic.values()) + len(last_by_topic) - len(partitions_with_offset)
+    last_partition_by_topic = dict(sorted(partitions_with_offset))
+    missing_count = sum(last_partition_by_topic.values()) + len(last_partition_by_topic) - len(partitions_with_offset)
     if missing_count:
         missing_partitions = (
             partition
-            for topic, last in last_by_topic.items()
-            for i in range(last)
+            for topic, last_partition in last_partition_by_topic.items()
+            for i in range(last_partition)
             if (partition := TopicPartition(topic, i)) not in partitions_with_offset
         )
         partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, missing_count)
@@ -179,17 +182,18 @@ def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if unread_partitions:
         yield (
             PARTITION_UNREAD,
-            f"no reader holds {_names(unread_partitions)}, which the enumerator has assigned and will not assign "
-            "again: nobody reads them, which is right only if the source had read them up to their stopping offsets",
+            f"no reader holds {_partition_names(unread_partitions)}, which the enumerator has assigned and will not "
+            "assign again: nobody reads them, which is right only if the source had read them up to their stopping "
+            "offsets",
         )
     unknown_partitions = sorted(held_partitions - assigned_partitions)
     if unknown_partitions:
         yield (
             PARTITION_UNKNOWN,
-            f"readers hold {_names(unknown_partitions)}, which the enumerator has not assigned: it will assign them "
-            "again, and records will be read twice",
+            f"readers hold {_partition_names(unknown_partitions)}, which the enumerator has not assigned: it will "
+            "assign them again, and records will be read twice",
         )
 
 
-def _names(partitions: list[TopicPartition]) -> str:
+def _partition_names(partitions: list[TopicPartition]) -> str:
     return first_of(list(map(str, partitions)), _MOST_SHOWN)

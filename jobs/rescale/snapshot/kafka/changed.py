@@ -1,6 +1,6 @@
 """Apply changes of Kafka offsets to a snapshot.
 
-The bytes of changed splits and union elements go to `Snapshot.written`. If a `FlinkKafkaConsumer` becomes a
+The bytes of changed splits and union elements go to `Snapshot.written_bytes`. If a `FlinkKafkaConsumer` becomes a
 `KafkaSource`, all elements change. The enumerator's state is part of the operator's entry.
 """
 
@@ -27,7 +27,7 @@ from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.flink.operator_state import read_operator_state_header
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.kafka.migrated import splits_of
-from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
+from rescale.snapshot.kafka.offsets import UnreadError, element_contents, has_consumer
 from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 from rescale.text.advice import Advice, mention
@@ -59,26 +59,26 @@ def _changed_snapshot(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sna
         for operator in snapshot.operators
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
-    return replace(snapshot, metadata=metadata, operators=operators, written=bytes(writer.written))
+    return replace(snapshot, metadata=metadata, operators=operators, written_bytes=bytes(writer.written_bytes))
 
 
 class _Writer:
-    """Writer that appends the bytes of changed elements to `written`."""
+    """Writer that appends the bytes of changed elements to `written_bytes`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self.written = bytearray(snapshot.written)
+        self.written_bytes = bytearray(snapshot.written_bytes)
 
     def changed_operator(self, operator: Operator, change: KafkaChange) -> Operator:
         if change.becomes_source:
             return self._operator_with_source(operator, change)
-        name, edit_element = (
+        state_name, edit_element = (
             (OFFSETS_STATE, edited_consumer_element)
             if has_consumer(operator)
             else (READER_STATE, edited_reader_element)
         )
         streams = tuple(
-            self._changed_stream(stream, name, edit_element, change.new_position) for stream in operator.operator
+            self._changed_stream(stream, state_name, edit_element, change.new_position) for stream in operator.operator
         )
         entry = operator.entry
         if entry.coordinator is not None:
@@ -92,12 +92,16 @@ class _Writer:
             for stream in operator.operator
             for state in stream.states
             if state.name == OFFSETS_STATE and state.elements
-            for element in contents_of(self._snapshot, stream, state.elements)
+            for element in element_contents(self._snapshot, stream, state.elements)
             if (position := change.new_position(read_consumer_element(element))) is not None
         )
-        splits = splits_of(stored_positions)
-        streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
-        assigned_partitions = sorted(position.partition for positions in splits.values() for position in positions)
+        splits_by_subtask = splits_of(stored_positions)
+        streams = tuple(
+            self._reader_stream(stream, splits_by_subtask.get(stream.subtask, [])) for stream in operator.operator
+        )
+        assigned_partitions = sorted(
+            position.partition for positions in splits_by_subtask.values() for position in positions
+        )
         coordinator = InlineStream(
             operator.operator_id, write_coordinator(write_assigned_partitions(assigned_partitions))
         )
@@ -105,18 +109,18 @@ class _Writer:
 
     def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
         """Return reader state with these splits, which replaces the consumer's state `stream` of a subtask."""
-        header, start = reader_state_header(stream.header), len(self.written)
-        self.written += header
+        header, start = reader_state_header(stream.header), len(self.written_bytes)
+        self.written_bytes += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
-        extent = Extent(WRITTEN_FILE_NUMBER, start, len(self.written) - start)
+        extent = Extent(WRITTEN_FILE_NUMBER, start, len(self.written_bytes) - start)
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
         return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
     def _changed_stream(
-        self, stream: ElementStream, name: str, edit_element: _EditElement, edit: Edit
+        self, stream: ElementStream, state_name: str, edit_element: _EditElement, edit: Edit
     ) -> ElementStream:
         states = (
-            self._changed_state(stream, state, edit_element, edit) if state.name == name else state
+            self._changed_state(stream, state, edit_element, edit) if state.name == state_name else state
             for state in stream.states
         )
         return replace(stream, states=tuple(states))
@@ -125,7 +129,7 @@ class _Writer:
         self, stream: ElementStream, state: ElementState, edit_element: _EditElement, edit: Edit
     ) -> ElementState:
         extents: list[Extent] = []
-        old_elements = contents_of(self._snapshot, stream, state.elements) if state.elements else []
+        old_elements = element_contents(self._snapshot, stream, state.elements) if state.elements else []
         for extent, old_element in zip(state.elements, old_elements, strict=True):
             new_element = edit_element(old_element, edit)
             if new_element is not None:
@@ -134,5 +138,5 @@ class _Writer:
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:
         stored_element = plain_chunk(element) if stream.compressed else element
-        self.written += stored_element
-        return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored_element), len(stored_element))
+        self.written_bytes += stored_element
+        return Extent(WRITTEN_FILE_NUMBER, len(self.written_bytes) - len(stored_element), len(stored_element))

@@ -20,17 +20,17 @@ def splits_of(stored_positions: Iterable[tuple[int, Position]]) -> dict[int, lis
     A partition that several subtasks stored becomes a split of the first subtask. Raises `UnsupportedError` if a
     partition does not have exactly one offset.
     """
-    splits: dict[int, list[Position]] = defaultdict(list)
+    splits_by_subtask: dict[int, list[Position]] = defaultdict(list)
     first_positions: dict[TopicPartition, Position] = {}
     for subtask, position in stored_positions:
         if position.next is StartAt.UNSET:
             raise _no_split_error(position, "none: the consumer had not determined its first offset yet")
         if position.partition not in first_positions:
             first_positions[position.partition] = position
-            splits[subtask].append(position)
+            splits_by_subtask[subtask].append(position)
         elif first_positions[position.partition] != position:
             raise _no_split_error(position, f"{first_positions[position.partition].next} and {position.next}")
-    return splits
+    return splits_by_subtask
 
 
 def _no_split_error(position: Position, offsets: str) -> UnsupportedError:

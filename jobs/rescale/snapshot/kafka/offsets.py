@@ -1,7 +1,7 @@
 """The Kafka offsets in a snapshot: the position in each partition of a Kafka source, and the subtask that stored it.
 
-Rescale needs no offsets to move state. So a state of another kind, or larger than `STATE_LIMIT`, is not read, and a
-state that cannot be read is reported instead of raising an error.
+Rescale needs no offsets to move state. So a state of another kind, or larger than `STATE_LIMIT_BYTES`, is not read, and
+a state that cannot be read is reported instead of raising an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rescale.snapshot.reading.element_layouts import layouts_of
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import SnapshotError
 
-STATE_LIMIT = 16 << 20
+STATE_LIMIT_BYTES = 16 << 20
 """Largest size in bytes of a state that is read."""
 
 
@@ -79,7 +79,7 @@ class KafkaOffsets:
         unassigned = self.enumerator.unassigned if self.enumerator is not None else ()
         return tuple(position for position in unassigned if position.next is not StartAt.UNSET)
 
-    def holders(self, parallelism: int) -> tuple[int, ...]:
+    def reading_subtasks(self, parallelism: int) -> tuple[int, ...]:
         """Return for each position the subtask that reads from it when the job runs with `parallelism` subtasks.
 
         Every subtask of a `FlinkKafkaConsumer` gets the whole union state, and keeps the partitions that
@@ -91,8 +91,8 @@ class KafkaOffsets:
         layouts = layouts_of(self.operator, self.operator.operator)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
-                first_position = self.subtasks.index(run.source) + run.first
-                subtask_by_position[first_position : first_position + run.count] = [subtask] * run.count
+                first_index = self.subtasks.index(run.source) + run.first
+                subtask_by_position[first_index : first_index + run.count] = [subtask] * run.count
         return tuple(subtask_by_position)
 
 
@@ -104,7 +104,7 @@ def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
     return tuple(offsets for offsets in sources if offsets is not None)
 
 
-def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
+def labels_without_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the labels of operators with the state of a `FlinkKafkaConsumer`, but without any offset.
 
     Reads `_metadata` only. A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint
@@ -115,7 +115,7 @@ def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
-def stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
+def labels_with_stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the labels of consumers with offsets of an earlier checkpoint, as after stop-with-savepoint."""
     if not stopped_the_job(snapshot.metadata.properties):
         return ()
@@ -150,7 +150,7 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         except SnapshotError:
             kind = _unread_kind(snapshot, operator, coordinator)
             return None if kind is None else KafkaOffsets(operator, kind, unread_reason=UNREAD_KINDS[kind])
-    if (enumerator is None or not enumerator.partitions) and not _first_split_matches(snapshot, operator, _is_split):
+    if (enumerator is None or not enumerator.partitions) and not _matches_first_split(snapshot, operator, _is_split):
         return None
     offsets = KafkaOffsets(
         operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator_reason=unread_enumerator_reason
@@ -164,9 +164,9 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
     """Return the kind of a Kafka source with another enumerator than `KafkaSource`; None if it is no Kafka source."""
-    if is_dynamic_enumerator(coordinator) or _first_split_matches(snapshot, operator, is_dynamic_split):
+    if is_dynamic_enumerator(coordinator) or _matches_first_split(snapshot, operator, is_dynamic_split):
         return KafkaKind.DYNAMIC
-    if is_hybrid_enumerator(coordinator) or _first_split_matches(snapshot, operator, is_hybrid_split):
+    if is_hybrid_enumerator(coordinator) or _matches_first_split(snapshot, operator, is_hybrid_split):
         return KafkaKind.HYBRID
     return None
 
@@ -175,11 +175,11 @@ def _read_split(element: bytes) -> Position:
     return read_split(read_reader_element(element))
 
 
-def _first_split_matches(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
+def _matches_first_split(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
     """Return whether `matches` accepts the first split in the readers' state."""
     for stream, state in _streams_with_state(operator, READER_STATE):
         try:
-            return matches(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
+            return matches(read_reader_element(element_contents(snapshot, stream, state.elements[:1])[0]))
         except (SnapshotError, UnreadError):
             return False
     return False
@@ -202,11 +202,11 @@ def _positions(
     """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it cannot be read."""
     states = list(_streams_with_state(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
-    if size > STATE_LIMIT:
-        raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT} bytes")
+    if size > STATE_LIMIT_BYTES:
+        raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT_BYTES} bytes")
     subtasks = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
-        elements_by_state = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
+        elements_by_state = side_by_side(lambda pair: element_contents(snapshot, pair[0], pair[1].elements), states)
         return subtasks, tuple(read(element) for elements in elements_by_state for element in elements)
     except UnknownVersionError as error:
         raise UnreadError(str(error)) from None
@@ -221,7 +221,7 @@ def _streams_with_state(operator: Operator, name: str) -> Iterator[tuple[Element
                 yield stream, state
 
 
-def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
+def element_contents(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
     """Return the decompressed bytes of elements.
 
     Raises `UnreadError` if the file of the elements is missing or the operator is given up, and `SnapshotError` if the

@@ -22,43 +22,45 @@ class HeaderlessChangelog(NamedTuple):
     """A changelog without its header, and the states that its log describes: None if a state could not be read."""
 
     changelog: Changelog
-    logged: tuple[StateMetaInfo, ...] | None
+    logged_states: tuple[StateMetaInfo, ...] | None
 
 
-def with_headers(read_parts: Sequence[HeaderlessChangelog], label: str) -> tuple[Changelog, ...]:
+def with_headers(changelogs: Sequence[HeaderlessChangelog], label: str) -> tuple[Changelog, ...]:
     """Return the changelogs of an operator with their headers, except those of subtasks without state.
 
     `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
-    key_serializer = next((key_serializer for part in read_parts for key_serializer in _key_serializers(part)), None)
+    key_serializer = next(
+        (key_serializer for headerless in changelogs for key_serializer in _key_serializers(headerless)), None
+    )
     known_headers: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     with located(operator=label):
         return tuple(
-            _with_header(part, key_serializer, known_headers)
-            for part in read_parts
-            if part.changelog.base or part.changelog.changes
+            _with_header(headerless, key_serializer, known_headers)
+            for headerless in changelogs
+            if headerless.changelog.base or headerless.changelog.changes
         )
 
 
 def _with_header(
-    read_part: HeaderlessChangelog,
+    headerless: HeaderlessChangelog,
     key_serializer: SerializerSnapshot | None,
     known_headers: dict[bytes, tuple[bytes, KeyedHeader]],
 ) -> Changelog:
     """Return the changelog with its header; `known_headers` stores equal headers of thousands of subtasks only once."""
-    base_headers = [part.parsed for part in read_part.changelog.base]
+    base_headers = [part.parsed for part in headerless.changelog.base]
     parsed_headers = [replace(header, compressed=False) for header in base_headers if header is not None]
-    if key_serializer is None or read_part.logged is None or len(parsed_headers) < len(base_headers):
-        return read_part.changelog
-    logged_headers = [KeyedHeader(False, key_serializer, (state,)) for state in read_part.logged]
+    if key_serializer is None or headerless.logged_states is None or len(parsed_headers) < len(base_headers):
+        return headerless.changelog
+    logged_headers = [KeyedHeader(False, key_serializer, (state,)) for state in headerless.logged_states]
     merged_header = merge_keyed_headers([*parsed_headers, *logged_headers]).header
     written_header = write_keyed_header(merged_header)
     header, parsed = known_headers.setdefault(written_header, (written_header, merged_header))
-    names = frozenset(state.name for state in read_part.logged)
-    return replace(read_part.changelog, header=header, parsed=parsed, logged_states=names)
+    state_names = frozenset(state.name for state in headerless.logged_states)
+    return replace(headerless.changelog, header=header, parsed=parsed, logged_states=state_names)
 
 
-def _key_serializers(read_part: HeaderlessChangelog) -> Iterator[SerializerSnapshot]:
-    yield from (part.parsed.key_serializer for part in read_part.changelog.base if part.parsed is not None)
-    timers = filter(is_timer_queue, read_part.logged or ())
-    yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)
+def _key_serializers(headerless: HeaderlessChangelog) -> Iterator[SerializerSnapshot]:
+    yield from (part.parsed.key_serializer for part in headerless.changelog.base if part.parsed is not None)
+    timer_states = filter(is_timer_queue, headerless.logged_states or ())
+    yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timer_states)

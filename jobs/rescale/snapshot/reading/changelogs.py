@@ -16,15 +16,15 @@ from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import located
 
-_CHUNK = 1 << 20
-_FIRST_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 20
+_FIRST_CHUNK_BYTES = 1 << 16
 """Bytes that are read at once to find the descriptions of states, which stand at the start of a change set."""
 
 
 def logged_changes(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
     """Yield all changes of the change sets, in order. Errors name the file."""
     for change_set in change_sets:
-        yield from _changes_with_file_in_errors(files, change_set, _CHUNK)
+        yield from _changes_with_file_in_errors(files, change_set, _CHUNK_BYTES)
 
 
 def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
@@ -33,7 +33,7 @@ def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Ite
     Raises `UnknownSerializer` if the class of a serializer is unknown.
     """
     for change_set in change_sets:
-        changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK)
+        changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK_BYTES)
         if change_set.offset is not None:
             changes = takewhile(_describes_state, changes)
         for change in filter(_describes_state, changes):

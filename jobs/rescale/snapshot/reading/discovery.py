@@ -17,7 +17,7 @@ from rescale.text.errors import RequestError, RescaleError
 
 METADATA = "_metadata"
 
-_CHECKPOINT = "chk-"
+_CHECKPOINT_PREFIX = "chk-"
 
 
 class NoSnapshotError(RequestError):
@@ -32,8 +32,8 @@ def find_metadata(uri: str) -> str:
     metadata_uri = uri if name(uri) == METADATA else join(uri, METADATA)
     if exists(metadata_uri):
         return metadata_uri
-    checkpoints = complete_checkpoints(uri) if uri not in (metadata_uri, parent(uri)) else []
-    if not checkpoints:
+    checkpoint_numbers = complete_checkpoints(uri) if uri not in (metadata_uri, parent(uri)) else []
+    if not checkpoint_numbers:
         raise NoSnapshotError(
             "there is no snapshot",
             path=metadata_uri,
@@ -42,8 +42,8 @@ def find_metadata(uri: str) -> str:
             advice="name the directory that Flink printed when it took the savepoint, or the target of a run that has "
             "published its result",
         )
-    refuse_two_starts(uri, checkpoints)
-    return join(checkpoint_directory(uri, checkpoints[-1]), METADATA)
+    refuse_two_starts(uri, checkpoint_numbers)
+    return join(checkpoint_directory(uri, checkpoint_numbers[-1]), METADATA)
 
 
 def holds_snapshot(directory: str) -> bool:
@@ -58,10 +58,10 @@ def complete_checkpoints(directory: str, metadata_name: str = METADATA) -> list[
 
     A complete checkpoint has a file `metadata_name`.
     """
-    metadata_pattern = re.compile(rf"{_CHECKPOINT}([0-9]+)/{metadata_name}")
+    metadata_pattern = re.compile(rf"{_CHECKPOINT_PREFIX}([0-9]+)/{metadata_name}")
     return sorted(
         int(match[1])
-        for entry in open_store(directory).list(directory, _CHECKPOINT)
+        for entry in open_store(directory).list(directory, _CHECKPOINT_PREFIX)
         if (match := metadata_pattern.fullmatch(entry.uri[len(directory) :].lstrip("/")))
     )
 
@@ -71,18 +71,20 @@ def newest_complete_checkpoint(directory: str) -> int | None:
     return max(complete_checkpoints(directory), default=None)
 
 
-def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
+def refuse_two_starts(directory: str, checkpoint_numbers: Sequence[int]) -> None:
     """Raise `RequestError` if one of these complete checkpoints in a job's directory was written after the highest one.
 
     Checkpoint ids rise while the job runs, and go on rising if the job is restored from its last checkpoint. After any
     other start they begin at 1 again. With high availability, all starts of a job may have the same job id, and so the
     same directory.
     """
-    metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
-    times = side_by_side(open_store(directory).modification_time, metadata_uris)
-    written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
-    if not written_checkpoints or (last_written := max(written_checkpoints)) == (
-        highest_numbered := max(written_checkpoints, key=itemgetter(1))
+    metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoint_numbers]
+    write_times = side_by_side(open_store(directory).modification_time, metadata_uris)
+    times_and_numbers = [
+        (time, number) for time, number in zip(write_times, checkpoint_numbers, strict=True) if time is not None
+    ]
+    if not times_and_numbers or (last_written := max(times_and_numbers)) == (
+        highest_numbered := max(times_and_numbers, key=itemgetter(1))
     ):
         return
     raise RequestError(
@@ -95,6 +97,6 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     )
 
 
-def checkpoint_directory(directory: str, checkpoint: int) -> str:
+def checkpoint_directory(directory: str, checkpoint_number: int) -> str:
     """Return the directory of a checkpoint, by its id, in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
-    return join(directory, f"{_CHECKPOINT}{checkpoint}")
+    return join(directory, f"{_CHECKPOINT_PREFIX}{checkpoint_number}")

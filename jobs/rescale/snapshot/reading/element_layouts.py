@@ -15,11 +15,11 @@ def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[lis
     return [_layout(source_by_subtask.get(subtask)) for subtask in range(operator.parallelism)]
 
 
-def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:
-    """Return the extents of the elements in a new subtask's share; `sources` maps old subtasks to their streams."""
+def extents_of_share(share: StateShare, source_by_subtask: dict[int, ElementStream]) -> list[Extent]:
+    """Return the extents of the elements in a new subtask's share; `source_by_subtask` has the old streams."""
     extents: list[Extent] = []
     for run in share.runs:
-        state = next(state for state in sources[run.source].states if state.name == share.name)
+        state = next(state for state in source_by_subtask[run.source].states if state.name == share.name)
         extents += state.elements[run.first : run.first + run.count]
     return extents
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rescale.flink.metadata.reader import read_metadata
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.reading.handle_streams import streams_of
-from rescale.snapshot.reading.opening import METADATA_LIMIT
+from rescale.snapshot.reading.opening import METADATA_LIMIT_BYTES
 from rescale.storage.locations import parent
 from rescale.storage.store import Pin, open_store
 
@@ -25,9 +25,9 @@ def list_files(metadata_uri: str, allow_prefixes: tuple[str, ...], read_from: st
     Raises `SnapshotError` if the `_metadata` is missing or damaged, or names files outside the allowed directories.
     """
     uri = read_from or metadata_uri
-    data, pin = open_store(uri).read_all(uri, METADATA_LIMIT)
+    metadata_bytes, pin = open_store(uri).read_all(uri, METADATA_LIMIT_BYTES)
     locator = Locator(metadata_uri, parent(metadata_uri), allow_prefixes)
-    for operator in read_metadata(data, uri).operators:
+    for operator in read_metadata(metadata_bytes, uri).operators:
         for stream in streams_of(operator):
             locator.extent(stream)
     return FileList(pin, tuple(locator.files[1:]))

@@ -15,9 +15,9 @@ from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle
 from rescale.snapshot.locate import Extent
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-_MOST_WALKED = 1 << 20
+_MOST_WALKED_BYTES = 1 << 20
 
-_HEAD = 8
+_HEAD_SIZE = 8
 """Bytes at the start of a key group that tell the framings apart: the number of the key group, and four more bytes."""
 
 
@@ -26,11 +26,11 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
     if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
         return Framing.CANONICAL
     last_offset = handle.offsets[-1]
-    if min(handle.offsets) <= 0 or last_offset + _HEAD > extent.length:
+    if min(handle.offsets) <= 0 or last_offset + _HEAD_SIZE > extent.length:
         return Framing.CANONICAL
     key_group = handle.first_key_group + len(handle.offsets) - 1
     group = extent.part(last_offset, extent.length - last_offset)
-    head = read(group.part(0, _HEAD))
+    head = read(group.part(0, _HEAD_SIZE))
     if not head or int.from_bytes(head[:4], "big") != key_group:
         return Framing.CANONICAL
     is_canonical = may_be_canonical(key_group, head) and _has_records(group, key_group, read)
@@ -38,7 +38,7 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
 
 
 def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes]) -> bool:
-    """Return whether the first `_MOST_WALKED` bytes of a key group are canonical records, and its end is marked.
+    """Return whether the first `_MOST_WALKED_BYTES` bytes of a key group are canonical records, and its end is marked.
 
     The first bytes alone do not suffice: heap entries may look like a small record and the beginning of a huge one.
     """
@@ -48,7 +48,7 @@ def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes])
 
     if read(group.part(group.length - ID_SIZE, ID_SIZE)) != END_OF_GROUP.to_bytes(ID_SIZE, "big"):
         return False
-    data = read(group.part(0, min(group.length, _MOST_WALKED)))
+    data = read(group.part(0, min(group.length, _MOST_WALKED_BYTES)))
     for max_parallelism in (128, 32768):
         reader = RecordReader(max_parallelism, None)
         groups, start = np.array([key_group], np.int64), np.zeros(1, np.int64)

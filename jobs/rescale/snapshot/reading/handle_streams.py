@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 
-_CHANGE_HEAD = 8
+_CHANGE_HEAD_SIZE = 8
 """Bytes before a change in `_metadata`: key group and length."""
 
 
@@ -85,4 +85,4 @@ def bytes_of_changes(delta: ChangelogDelta) -> int:
     """Return the size of the changes in bytes, without the bytes of other writers in a shared file."""
     if isinstance(delta, ChangelogStreamHandle):
         return max(delta.state_size, 0)
-    return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)
+    return sum(_CHANGE_HEAD_SIZE + len(change.change) for change in delta.changes)

@@ -35,7 +35,7 @@ from rescale.storage.rereads import SOURCE, read_again_on_failure
 from rescale.storage.store import Pin, open_store, stats_of
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
-METADATA_LIMIT = 1 << 30
+METADATA_LIMIT_BYTES = 1 << 30
 _READS_AT_ONCE = 32
 
 T = TypeVar("T")
@@ -66,8 +66,8 @@ def open_readable(
         if error.operator is None:
             raise
     metadata_uri = find_metadata(uri)
-    data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
-    all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
+    metadata_bytes, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT_BYTES)
+    all_ids = [entry.operator_id for entry in read_metadata(metadata_bytes, metadata_uri).operators]
     snapshot = open_snapshot(uri, allow_prefixes, labels, all_ids, moves)
     unread_ids = [operator.operator_id for operator in snapshot.operators if operator.read_error is not None]
     return open_snapshot(uri, allow_prefixes, labels, unread_ids, moves)
@@ -92,8 +92,8 @@ def open_candidate(
     its handles place them, or of a planned source, which is read as planned. Raises `SnapshotError` or
     `UnsupportedError` if the snapshot cannot be read.
     """
-    data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
-    metadata = read_metadata(data, metadata_uri)
+    metadata_bytes, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT_BYTES)
+    metadata = read_metadata(metadata_bytes, metadata_uri)
     label_by_id = dict(labels)
     unused_labels = unused_names(label_by_id.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
@@ -109,7 +109,9 @@ def open_candidate(
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
         missing_uris = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
-        reader = StreamReader(data, files, missing_uris, locator, metadata.operators, kryo_of_writer(metadata.version))
+        reader = StreamReader(
+            metadata_bytes, files, missing_uris, locator, metadata.operators, kryo_of_writer(metadata.version)
+        )
         try:
             operators = _operators(metadata.operators, reader, label_by_id, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads
@@ -122,7 +124,7 @@ def open_candidate(
     return Snapshot(
         directory,
         metadata,
-        data,
+        metadata_bytes,
         kind,
         files,
         missing_files,
@@ -130,7 +132,7 @@ def open_candidate(
         operators,
         unused_names=unused_labels,
         moves=tuple(moves),
-        moved_files=tuple(locator.moved_places),
+        moved_paths=tuple(locator.moved_places),
     )
 
 
@@ -164,9 +166,9 @@ def _operators(
 
     A given-up operator that cannot be read, even at a second attempt, has no streams.
     """
-    pending_reads = [_PendingOperator(entry, _label(entry, label_by_id), reader, pool) for entry in entries]
+    pending_operators = [_PendingOperator(entry, _label(entry, label_by_id), reader, pool) for entry in entries]
     operators = []
-    for pending in pending_reads:
+    for pending in pending_operators:
         if pending.entry.operator_id not in given_up:
             operators.append(pending.operator())
             continue
@@ -214,24 +216,28 @@ class _PendingOperator:
         self.databases: list[Future[Database]] = []
         self.changelogs: list[Future[HeaderlessChangelog]] = []
         self.channels: list[ChannelHandle] = []
-        is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
+        is_changelog_read = any(
+            _is_read_as_changelog(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state
+        )
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
-            i, state = subtask.index, subtask.state or SubtaskState()
+            subtask_index, state = subtask.index, subtask.state or SubtaskState()
             keyed_handle = _materialised_handle(state.managed_keyed)
-            if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
-                self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
+            if is_changelog_read and isinstance(state.managed_keyed, ChangelogHandle):
+                self.changelogs.append(pool.submit(reader.changelog, label, subtask_index, state.managed_keyed))
             elif isinstance(keyed_handle, KeyGroupsHandle):
-                self.keyed.append(pool.submit(reader.keyed, label, i, keyed_handle))
+                self.keyed.append(pool.submit(reader.keyed, label, subtask_index, keyed_handle))
             elif isinstance(keyed_handle, IncrementalHandle):
-                self.databases.append(pool.submit(reader.database, label, i, keyed_handle))
+                self.databases.append(pool.submit(reader.database, label, subtask_index, keyed_handle))
             elif keyed_handle is not None:
-                self.other.append(pool.submit(reader.other, keyed_handle, i))
+                self.other.append(pool.submit(reader.other, keyed_handle, subtask_index))
             if state.raw_keyed is not None:
-                self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
+                self.raw_keyed.append(pool.submit(reader.raw_keyed, label, subtask_index, state.raw_keyed))
             if state.managed_operator is not None:
-                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, is_raw=False))
+                self.managed.append(
+                    pool.submit(reader.elements, label, subtask_index, state.managed_operator, is_raw=False)
+                )
             if state.raw_operator is not None:
-                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, is_raw=True))
+                self.raw.append(pool.submit(reader.elements, label, subtask_index, state.raw_operator, is_raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
 
     def read_again(self) -> _PendingOperator:
@@ -252,15 +258,15 @@ class _PendingOperator:
         )
 
 
-def _is_logged(handle: KeyedHandle | None) -> bool:
+def _is_read_as_changelog(handle: KeyedHandle | None) -> bool:
     """Return whether a handle is a changelog that must be read as such.
 
     A changelog without changes is read as its base if the base is empty, or is one part with the same key groups.
     """
     if not isinstance(handle, ChangelogHandle):
         return False
-    key_groups, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
-    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [key_groups])
+    key_groups, base_key_groups = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(base_key_groups) and base_key_groups != [key_groups])
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:

@@ -47,7 +47,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 from rescale.text.errors import SnapshotError, located
 
-HEADER_LIMIT = 64 << 20
+HEADER_LIMIT_BYTES = 64 << 20
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 
@@ -68,7 +68,7 @@ class StreamReader:
     ) -> None:
         self._files = files
         # These reads check no versions: tasks that use the source's bytes do, and another run may rewrite a result.
-        self._contents = SnapshotFiles(files, data).unpinned()
+        self._contents = SnapshotFiles(files, data).without_pins()
         self._missing_uris = missing_uris
         self._kryo = kryo
         self._locator = locator
@@ -90,8 +90,8 @@ class StreamReader:
         handle_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
         framing = framing_of(handle, handle_extent, self._read)
         groups = self._groups(label, handle_extent, handle, framing)
-        begins = (group.start - extent.start for group in groups if group is not None)
-        header = self._header(extent.part(0, min((*begins, *other_offsets[:1], extent.length))))
+        group_starts = (group.start - extent.start for group in groups if group is not None)
+        header = self._header(extent.part(0, min((*group_starts, *other_offsets[:1], extent.length))))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -121,7 +121,7 @@ class StreamReader:
         except HiddenTimerError:
             return replace(stream, has_hidden_timers=True)
         header = timer_header(services).with_kryo(self._kryo) if services else None
-        return replace(stream, parsed=header, services=services)
+        return replace(stream, parsed=header, timer_services=services)
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, is_raw: bool) -> ElementStream | None:
         """Return the operator state of a subtask; None for an empty handle, which file merging writes."""
@@ -136,11 +136,11 @@ class StreamReader:
             ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
             for state, elements in zip(handle.states, ranges, strict=True)
         )
-        begin = min(
+        first_element_start = min(
             (element_extent.start for state in states for element_extent in state.elements),
             default=extent.start + extent.length,
         )
-        header = b"" if is_raw else self._header(extent.part(0, begin - extent.start))
+        header = b"" if is_raw else self._header(extent.part(0, first_element_start - extent.start))
         parsed_header = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
         return ElementStream(subtask, extent, states, header, parsed_header)
 
@@ -149,8 +149,8 @@ class StreamReader:
 
         Raises `SnapshotError` for invalid or repeated file names.
         """
-        meta = self._extent(label, subtask, handle.meta)
-        header = self._header(meta)
+        meta_extent = self._extent(label, subtask, handle.meta)
+        header = self._header(meta_extent)
         files = tuple(
             DatabaseFile(file.name, self._extent(label, subtask, file.stream))
             for file in (*handle.shared, *handle.private)
@@ -167,21 +167,21 @@ class StreamReader:
         return Database(
             subtask,
             KeyGroupRange(handle.first_key_group, last_key_group),
-            meta,
+            meta_extent,
             header,
-            self._parsed(self._read_keyed_header, self._keyed_headers, label, meta, header),
+            self._parsed(self._read_keyed_header, self._keyed_headers, label, meta_extent, header),
             files,
         )
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> HeaderlessChangelog:
         """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
         key_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_group_count - 1)
-        base = tuple(self._base(label, subtask, part, key_groups) for part in handle.base)
+        base_parts = tuple(self._base_part(label, subtask, part, key_groups) for part in handle.base)
         change_sets = tuple(
             change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta)
         )
-        size = sum(bytes_of_changes(delta) for delta in handle.delta)
-        changelog = Changelog(subtask, key_groups, base, change_sets, size, header=b"", parsed=None)
+        log_size = sum(bytes_of_changes(delta) for delta in handle.delta)
+        changelog = Changelog(subtask, key_groups, base_parts, change_sets, log_size, header=b"", parsed=None)
         if any(self._files[change_set.extent.file][0] in self._missing_uris for change_set in change_sets):
             return HeaderlessChangelog(changelog, None)
         try:
@@ -193,7 +193,9 @@ class StreamReader:
         except UnknownSerializer:
             return HeaderlessChangelog(changelog, None)
 
-    def _base(self, label: str, subtask: int, handle: KeyedHandle, key_groups: KeyGroupRange) -> KeyedStream | Database:
+    def _base_part(
+        self, label: str, subtask: int, handle: KeyedHandle, key_groups: KeyGroupRange
+    ) -> KeyedStream | Database:
         """Return the key groups `key_groups` of one part of a materialised base, which several subtasks may share."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
@@ -277,7 +279,7 @@ class StreamReader:
         present_groups = [group for group in groups if group is not None]
         nonempty_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
         smallest_group = min(nonempty_groups, key=lambda group: group.length, default=None)
-        if smallest_group is None or not len(BLOCK_HEAD) <= smallest_group.length <= HEADER_LIMIT:
+        if smallest_group is None or not len(BLOCK_HEAD) <= smallest_group.length <= HEADER_LIMIT_BYTES:
             return None
         holds_timers = self._read(smallest_group.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
         return read_services(self._read(smallest_group), self._kryo) if holds_timers else None
@@ -318,11 +320,11 @@ class StreamReader:
         uri, _ = self._files[extent.file]
         if uri in self._missing_uris:
             return b""
-        if extent.length > HEADER_LIMIT:
+        if extent.length > HEADER_LIMIT_BYTES:
             raise SnapshotError(
                 "the header of a state stream is too long",
                 path=uri,
-                expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
+                expected=f"at most {HEADER_LIMIT_BYTES} bytes before the first key group or element",
                 found=extent.length,
             )
         return self._contents.read(extent)
@@ -340,4 +342,4 @@ def _offsets_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[in
         for part in keyed_handle.base if isinstance(keyed_handle, ChangelogHandle) else ():
             if isinstance(part, KeyGroupsHandle):
                 offsets[part.stream].update(offset for offset in part.offsets if offset > 0)
-    return {stream: tuple(sorted(begins)) for stream, begins in offsets.items()}
+    return {stream: tuple(sorted(stream_offsets)) for stream, stream_offsets in offsets.items()}

@@ -96,7 +96,7 @@ def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes(
     owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
     old = operator("op", 2, MAXIMUM, databases=tuple(owns))
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
-    raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), services=(service,))
+    raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), timer_services=(service,))
     with_timers = replace(old, raw_keyed=(raw,))
     assert is_comparable_by_files(old, old)
     assert is_comparable_by_files(old, replace(old, databases=old.databases[:1]))

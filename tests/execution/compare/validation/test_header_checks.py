@@ -138,7 +138,7 @@ def raw_timers(
     own = key_group_range(maximum, parallelism, subtask)
     begin = own.first if first is None else first
     made = keyed_stream(subtask, {}, Framing.RAW, first=begin, last=begin + len(own) - 1)
-    return replace(made, services=services, parsed=timer_header(services) if services else None)
+    return replace(made, timer_services=services, parsed=timer_header(services) if services else None)
 
 
 def with_timers(parallelism: int, maximum: int, *services: TimerService) -> Operator:

@@ -138,7 +138,7 @@ SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
 
 def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
     made = streams(parallelism, framing=Framing.RAW)
-    return tuple(replace(stream, services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
+    return tuple(replace(stream, timer_services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
 
 
 def test_raw_timers_are_compared_by_key_groups_unless_they_get_other_ones() -> None:

@@ -125,7 +125,7 @@ def with_duplicate_timers(*names: str) -> Operator:
     header = read_keyed_header(keyed_header(*map(keyed_state, (*names, "a"))), "")
     timers = read_keyed_header(keyed_header(*map(keyed_state, names)), "")
     keyed = keyed_stream(0, {}, Framing.CANONICAL, header, first=0, last=127)
-    raw = replace(keyed_stream(0, {}, Framing.RAW, first=0, last=127), services=("one",), parsed=timers)
+    raw = replace(keyed_stream(0, {}, Framing.RAW, first=0, last=127), timer_services=("one",), parsed=timers)
     made = operator("op", 1, keyed=(keyed,), raw_keyed=(raw,))
     assert made.duplicate_timers
     return made

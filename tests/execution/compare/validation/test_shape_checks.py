@@ -57,7 +57,7 @@ def with_stream(before: Operator, number: int, **fields: Any) -> Operator:
 
 def raw(parallelism: int, maximum: int = MAXIMUM, services: tuple[Any, ...] | None = None) -> tuple[KeyedStream, ...]:
     streams = (stream(i, parallelism, framing=Framing.RAW, maximum=maximum) for i in range(parallelism))
-    return tuple(replace(stream, header=b"", parsed=None, services=services) for stream in streams)
+    return tuple(replace(stream, header=b"", parsed=None, timer_services=services) for stream in streams)
 
 
 def directory(

@@ -313,7 +313,7 @@ def test_streams_of_timers_are_checked_where_records_move(pair: Pair) -> None:
     def timers(parallelism: int, maximum: int) -> Operator:
         service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
         owns = (own_stream(i, parallelism, maximum, Framing.RAW) for i in range(parallelism))
-        raw = tuple(replace(own, services=(service,)) for own in owns)
+        raw = tuple(replace(own, timer_services=(service,)) for own in owns)
         return operator("timers", parallelism, maximum, raw_keyed=raw)
 
     source = replace(pair.source, operators=(timers(2, MAXIMUM),))

@@ -59,7 +59,7 @@ def test_state_is_cut_into_several_files_in_the_last_level(tmp_path: Path) -> No
         database for operator in with_tables(open_snapshot(plan.target)).operators for database in operator.databases
     ]
     assert {table.file.level for database in databases for table in database.tables} == {6}
-    files = [Counter(table.state for table in database.tables) for database in databases]
+    files = [Counter(table.state_id for table in database.tables) for database in databases]
     assert max(max(of_state.values()) for of_state in files) > 1
 
 

@@ -107,9 +107,9 @@ def test_states_of_raw_timers_equal_those_of_flinks_canonical_savepoint(name: st
     streams = [stream for operator in snapshots.opened(name).operators for stream in operator.raw_keyed]
     assert len(streams) == 2
     for stream in streams:
-        assert stream.services
+        assert stream.timer_services
         assert stream.parsed is not None
-        assert services_of(stream.parsed) == stream.services
+        assert services_of(stream.parsed) == stream.timer_services
         assert [stream.parsed.states == header.states[-2:] for header in canonical if header] == [True]
 
 

@@ -32,7 +32,7 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
             )
         return
     finish_texts = _finish_text(a), _finish_text(b)
-    any_partly_finished = a.partially_finished or b.partially_finished
+    any_partly_finished = a.is_partially_finished or b.is_partially_finished
     if finish_texts[0] != finish_texts[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finish_texts)
     key_types_by_side = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]

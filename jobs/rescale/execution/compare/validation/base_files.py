@@ -54,7 +54,7 @@ def compare_files_of_base(
         progress = Progress(
             "compare files of the base", sum(size for size, _ in sized_checks), ByteAction.READ_ON_BOTH_SIDES
         )
-        tasks.run(Comparer(base, result.unpinned()), sized_checks, progress)
+        tasks.run(Comparer(base, result.without_pins()), sized_checks, progress)
     checksums_by_operator: dict[int, CertifiedChecksums] = {}
     for check, algorithm in algorithm_by_check.items():
         checksums_before = checksums_by_operator.get(check.operator_index, CertifiedChecksums((), 0))

@@ -340,9 +340,9 @@ class _JoinedFiles:
         *,
         is_pinned: bool = True,
     ) -> None:
-        later_files = later.contents if is_pinned else later.contents.unpinned()
+        later_files = later.contents if is_pinned else later.contents.without_pins()
         snapshot_files = (*later_files.versions, *earlier.contents.versions)
-        self.contents = SnapshotFiles((*snapshot_files, *other_files), later.data)
+        self.contents = SnapshotFiles((*snapshot_files, *other_files), later.metadata_bytes)
         self.earlier_indexes = range(len(later_files.versions), len(snapshot_files))
         self.first_other_index = len(snapshot_files)
 

@@ -60,7 +60,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     check_equal("checkpoint id", before.checkpoint_id, after.checkpoint_id)
     check_equal("master states", before.masters, after.masters)
     is_canonical = not any(operator.databases for operator in result.operators) and all(
-        s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
+        s.handle_tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
     )
     properties = savepoint_properties(is_canonical=is_canonical) if before.properties else b""
     if after.properties != properties:
@@ -220,7 +220,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
 
     This is so if key groups, states or the kind of state changed, or if RocksDB directories were split.
     """
-    if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
+    if old.max_parallelism != new.max_parallelism or old.holder_kinds != new.holder_kinds:
         return True
     if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_keyed):
         return True

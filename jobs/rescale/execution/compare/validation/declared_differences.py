@@ -12,7 +12,7 @@ from dataclasses import replace
 from rescale.execution.compare.validation.headers import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.snapshot.dropped_states import lost_states, state_names
+from rescale.snapshot.dropped_states import state_names, states_to_drop
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import old_rows
 from rescale.snapshot.surgery import NOT_READ, Surgery, as_dropped, as_restarted
@@ -118,7 +118,7 @@ def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snap
     _check_in_source("having lost a state", changed_ids, source_operators)
     result_operators = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
-        source_states = lost_states(source_operators[dropped.operator_id], dropped.name)
+        source_states = states_to_drop(source_operators[dropped.operator_id], dropped.name)
         if (
             replace(dropped, stored_bytes=None) not in source_states
         ):  # a comparison does not read files to count these bytes

@@ -51,7 +51,7 @@ class DirectoryFiles(NamedTuple):
 
 def is_comparable_by_files(old: Operator, new: Operator) -> bool:
     """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
-    keeps_kind = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
+    keeps_kind = old.max_parallelism == new.max_parallelism and old.holder_kinds == new.holder_kinds
     keeps_rows = not old.dropped_states and not old.cutoffs
     return keeps_kind and bool(old.databases) and keeps_rows and not (old.raw_timers and not new.raw_keyed)
 
@@ -67,7 +67,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
         return [{} for _ in pairs]
     if any(is_comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, result_with_tables(result).operators, strict=True))
-    comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
+    comparer = _DirectoryComparer(source.contents, result.contents.without_pins())
     return [comparer.match_operator(old, new) if is_comparable_by_files(old, new) else {} for old, new in pairs]
 
 
@@ -79,7 +79,7 @@ def _source_with_tables(source: Snapshot) -> Snapshot:
 def result_with_tables(result: Snapshot) -> Snapshot:
     """Return the result with its SST files, whatever their versions. Raises `IntegrityError` if it cannot be read."""
     try:
-        return with_tables(result, result.contents.unpinned())
+        return with_tables(result, result.contents.without_pins())
     except (SnapshotError, UnsupportedError) as error:
         raise unreadable_result_error(error) from None
 

@@ -78,7 +78,8 @@ class KeyedHeaderComparer:
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             compressed = headers[0].compressed
             timer_headers = [
-                timer_header(timer_stream.services or (), is_compressed=compressed) for timer_stream in self._timers
+                timer_header(timer_stream.timer_services or (), is_compressed=compressed)
+                for timer_stream in self._timers
             ]
             merged_headers = merge_keyed_headers([*headers, *timer_headers], self._left_out)
         check_equal(f"header of subtask {new_holder.subtask}", merged_headers.header, new_holder.parsed, self._label)

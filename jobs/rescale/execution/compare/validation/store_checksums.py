@@ -41,7 +41,7 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
     """Prove as many checks as possible by the store's checksums; reads only headers."""
     comparer = _ChecksumComparer(
         _SnapshotChecksums(source.contents, source.contents),
-        _SnapshotChecksums(result.contents, result.contents.unpinned()),
+        _SnapshotChecksums(result.contents, result.contents.without_pins()),
     )
     checks_by_slot: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
     file_checks: list[FileCheck] = []

@@ -112,7 +112,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     tallies_by_operator: dict[int, list[Tally]] = defaultdict(list)
     record_tallies_by_operator: dict[int, list[RecordTally]] = defaultdict(list)
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
-    result_files = result.contents.unpinned()
+    result_files = result.contents.without_pins()
     comparers = _Comparers(Comparer(source.contents, result_files), RecordComparer(source.contents, result_files))
     # S3's client is written in Python, so its reads run in parallel only in processes.
     is_local = not is_s3(source.directory) and not is_s3(result.directory)
