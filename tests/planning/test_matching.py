@@ -29,7 +29,7 @@ LISTED = StateSignature("count", "LIST", b"l")
 
 def counterpart(operator_id: str, name: str = "", states: Iterable[StateSignature] | None = (COUNT,)) -> Counterpart:
     known = None if states is None else frozenset(states)
-    return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
+    return Counterpart(operator_id, "", operator_id, name, known, is_stateful=known is None or bool(known))
 
 
 def matching(old: list[Counterpart], new: list[Counterpart]) -> MatchDocument:

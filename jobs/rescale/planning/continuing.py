@@ -82,30 +82,32 @@ def continued_plan(
     _refuse_another_job(plan, base)
     if refers_to is not None:
         plan = replace(plan, refers_to=refers_to)
-    files = PlanFiles(plan)
-    file_numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source_snapshot, base.result_snapshot)]
+    plan_files = PlanFiles(plan)
+    file_numbers = [plan_files.numbers_of(snapshot) for snapshot in (later, base.source_snapshot, base.result_snapshot)]
     operators: list[OperatorPlan] = []
-    notes: list[str] = []
-    reasons: list[tuple[str, str]] = []
-    for number, operator in enumerate(plan.operators):
+    warnings: list[str] = []
+    labels_and_reasons: list[tuple[str, str]] = []
+    for index, operator in enumerate(plan.operators):
         continuation = _OperatorContinuation(
-            operator, later.operators[number], later, base, files_between, files, *file_numbers
+            operator, later.operators[index], later, base, files_between, plan_files, *file_numbers
         )
         if not operator.writes_rows:
             operators.append(operator)
-            reasons += continuation.reasons_not_rewritten()
+            labels_and_reasons += continuation.reasons_not_rewritten()
             continue
         continuation.refuse_rescaled()
         if reason := continuation.obstacle():
-            notes.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
-            reasons.append((operator.label, reason))
+            warnings.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
+            labels_and_reasons.append((operator.label, reason))
             operators.append(operator)
             continue
         new_rekeying = continuation.rekeying_of_changes()
         operators.append(replace(operator, rekeying=new_rekeying))
-        notes.append(continuation.note(new_rekeying, plan))
+        warnings.append(continuation.warning(new_rekeying, plan))
     if not any(operator.is_continued for operator in operators):
-        label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
+        label, reason = (
+            labels_and_reasons[0] if labels_and_reasons else (None, "it has no keyed state in RocksDB directories")
+        )
         raise UnsupportedError(
             "no operator of the base can be continued",
             path=base.result.target,
@@ -117,9 +119,9 @@ def continued_plan(
         )
     return replace(
         plan,
-        files=files.source_files(),
+        files=plan_files.source_files(),
         operators=tuple(operators),
-        warnings=(*plan.warnings, *notes),
+        warnings=(*plan.warnings, *warnings),
         continued=base.result,
     )
 
@@ -130,42 +132,44 @@ def rounds_left(base: Base) -> int:
     Uses only directories that the base's run wrote row by row.
     """
     row_written_ids = {operator.operator_id for operator in base.plan.operators if operator.writes_rows}
-    places = [
+    places_of_changes = [
         place_of_changes(database.source.manifest)
         for operator in base.result_snapshot.operators
         for database in operator.databases
         if operator.operator_id in row_written_ids and database.source is not None
     ]
-    return min((0 if place is None else place.level for place in places), default=LEVEL_COUNT)
+    return min((0 if place is None else place.level for place in places_of_changes), default=LEVEL_COUNT)
 
 
 def _refuse_another_job(plan: Plan, base: Base) -> None:
-    plan_labels = {operator.operator_id: operator.label for operator in plan.operators}
-    base_labels = {operator.operator_id: operator.label for operator in base.plan.operators}
-    if plan_labels.keys() != base_labels.keys():
-        differing_id = next(iter(plan_labels.keys() ^ base_labels.keys()))
+    plan_label_by_id = {operator.operator_id: operator.label for operator in plan.operators}
+    base_label_by_id = {operator.operator_id: operator.label for operator in base.plan.operators}
+    if plan_label_by_id.keys() != base_label_by_id.keys():
+        differing_id = next(iter(plan_label_by_id.keys() ^ base_label_by_id.keys()))
         raise RequestError(
             "the base is the result of another job, or of another version of the job's graph",
             path=base.result.target,
-            operator=plan_labels.get(differing_id) or base_labels[differing_id],
-            expected=f"the {len(plan_labels)} operators of {plan.source}",
-            found=f"{len(base_labels)} operators"
-            + ("" if differing_id in base_labels else ", this one not among them"),
+            operator=plan_label_by_id.get(differing_id) or base_label_by_id[differing_id],
+            expected=f"the {len(plan_label_by_id)} operators of {plan.source}",
+            found=f"{len(base_label_by_id)} operators"
+            + ("" if differing_id in base_label_by_id else ", this one not among them"),
             advice=FULL_RUN,
         )
-    shapes = {
+    shape_by_id = {
         operator.operator_id: Shape(operator.new_parallelism, operator.new_max_parallelism)
         for operator in plan.operators
     }
-    refuse_another_shape("the base has another shape", base.plan, shapes, f"request the base's shape, or {FULL_RUN}")
+    refuse_another_shape(
+        "the base has another shape", base.plan, shape_by_id, f"request the base's shape, or {FULL_RUN}"
+    )
 
 
 @dataclass(frozen=True)
 class _OperatorContinuation:
     """Plans the continuation of an operator: `planned` in the plan of a full run, `later` in the later checkpoint.
 
-    `later_numbers`, `source_numbers` and `result_numbers` are the plan's numbers of the files of the later checkpoint,
-    of the base's source and of the base's result.
+    `later_file_numbers`, `source_file_numbers` and `result_file_numbers` are the plan's numbers of the files of the
+    later checkpoint, of the base's source and of the base's result.
     """
 
     planned: OperatorPlan
@@ -174,9 +178,9 @@ class _OperatorContinuation:
     base: Base
     files_between: FilesBetween
     plan_files: PlanFiles
-    later_numbers: Sequence[int]
-    source_numbers: Sequence[int]
-    result_numbers: Sequence[int]
+    later_file_numbers: Sequence[int]
+    source_file_numbers: Sequence[int]
+    result_file_numbers: Sequence[int]
 
     @property
     def earlier(self) -> Operator:
@@ -198,16 +202,16 @@ class _OperatorContinuation:
 
     def refuse_rescaled(self) -> None:
         """Raise `RequestError` if the job was rescaled or restored since the base was made."""
-        before, after = (
+        earlier_shape, later_shape = (
             Shape(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)
         )
-        if before != after:
+        if earlier_shape != later_shape:
             raise RequestError(
                 "the job was rescaled after the base was made",
                 path=self.base.result.target,
                 operator=self.planned.label,
-                expected=f"{before}, as in {self.base.result.source}",
-                found=after,
+                expected=f"{earlier_shape}, as in {self.base.result.source}",
+                found=later_shape,
                 advice=FULL_RUN,
             )
         if replaced := replaced_backend(self.earlier, self.later):
@@ -232,7 +236,7 @@ class _OperatorContinuation:
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
                 return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
         are_all_databases = len(rekeying.databases) == len(rekeying.sources)
-        if not are_all_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
+        if not are_all_databases or any(LEFT_OUT in id_table for id_table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
         if rekeying_before is None or not base_plan.writes_rows:
             return "the base has no RocksDB directories that were written for it row by row"
@@ -244,13 +248,13 @@ class _OperatorContinuation:
         ]
         if merge_all_snapshots(key_serializers) is None:
             return "the serializer of its keys has changed"
-        later_states = {name for database in self.later.databases for name in database.states}
-        base_directories = {directory.key_groups: directory for directory in self.result.databases}
+        later_state_names = {name for database in self.later.databases for name in database.states}
+        directory_by_key_groups = {directory.key_groups: directory for directory in self.result.databases}
         for stream in rekeying.streams:
-            database = base_directories.get(stream.key_group_range)
+            database = directory_by_key_groups.get(stream.key_group_range)
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.key_group_range}"
-            if missing_states := sorted(database.states - later_states):
+            if missing_states := sorted(database.states - later_state_names):
                 return f"the base has a state that is not in the later checkpoint: {missing_states[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "no level of RocksDB is free for more changes above the base"
@@ -261,19 +265,21 @@ class _OperatorContinuation:
         rekeying = self.planned.rekeying
         assert rekeying is not None
         database_pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
-        tables = side_by_side(lambda pair: self._unshared_tables(*pair), database_pairs)
+        unshared_tables_of_pairs = side_by_side(lambda pair: self._unshared_tables(*pair), database_pairs)
         changes = [
             self._changes(rekeying.header, *pair, *pair_tables)
-            for pair, pair_tables in zip(database_pairs, tables, strict=True)
+            for pair, pair_tables in zip(database_pairs, unshared_tables_of_pairs, strict=True)
         ]
-        base_directories = {directory.key_groups: directory for directory in self.result.databases}
+        directory_by_key_groups = {directory.key_groups: directory for directory in self.result.databases}
         return replace(
             rekeying,
             sources=tuple(change for change in changes if change is not None),
-            bases=tuple(self._base_database(base_directories[stream.key_group_range]) for stream in rekeying.streams),
+            bases=tuple(
+                self._base_database(directory_by_key_groups[stream.key_group_range]) for stream in rekeying.streams
+            ),
         )
 
-    def note(self, continued: Rekeying, plan: Plan) -> str:
+    def warning(self, continued: Rekeying, plan: Plan) -> str:
         """Return the plan's warning about this operator, which is continued."""
         read_bytes, total_bytes = (
             sum(part.size for part in continued.changes),
@@ -297,9 +303,11 @@ class _OperatorContinuation:
     ) -> tuple[UnsharedTables, Mapping[str, FileBetween]]:
         """Return a directory's SST files that may hold changes, and its `files_between` by name."""
         directory = None if before is None else (self.planned.operator_id, before.key_groups)
-        files = {} if directory is None else self.files_between.get(directory, {})
-        sizes = {name: file.extent.length for name, file in files.items()}
-        return unshared_tables(self.base.source_snapshot, before, self.later_snapshot, after, sizes), files
+        files_between = {} if directory is None else self.files_between.get(directory, {})
+        size_by_name = {name: file.extent.length for name, file in files_between.items()}
+        return unshared_tables(
+            self.base.source_snapshot, before, self.later_snapshot, after, size_by_name
+        ), files_between
 
     def _changes(
         self,
@@ -310,24 +318,30 @@ class _OperatorContinuation:
         files_between: Mapping[str, FileBetween],
     ) -> PlannedSource | None:
         """Return a directory's changes as a source to read; None if both checkpoints have the same files and states."""
-        states = [frozenset[str]() if database is None else database.states for database in (before, after)]
-        if not any(tables) and states[0] == states[1]:
+        state_names_of_sides = [
+            frozenset[str]() if database is None else database.states for database in (before, after)
+        ]
+        if not any(tables) and state_names_of_sides[0] == state_names_of_sides[1]:
             return None
         transient_files = tuple(
             PassedFile(state, name, self._extent(files_between[name]))
             for state, name in sorted(tables.transient_tables)
         )
-        old, new = (
+        before_side, after_side = (
             ChangeSide(_place_of(database, file_numbers), tuple(sorted(own_names))) if database is not None else None
             for database, file_numbers, own_names in (
-                (before, self.source_numbers, tables.gone_names),
-                (after, self.later_numbers, tables.added_names),
+                (before, self.source_file_numbers, tables.gone_names),
+                (after, self.later_file_numbers, tables.added_names),
             )
         )
         existing_database = after or before
         assert existing_database is not None
         place = ChangePlace[Piece](
-            header, (existing_database.key_groups.first, existing_database.key_groups.last), old, new, transient_files
+            header,
+            (existing_database.key_groups.first, existing_database.key_groups.last),
+            before_side,
+            after_side,
+            transient_files,
         )
         return PlannedSource(place, None, _scaled_sizes(existing_database.key_group_sizes, place.size))
 
@@ -337,7 +351,7 @@ class _OperatorContinuation:
     def _base_database(self, database: Database) -> BaseDatabase:
         place = place_of_changes(database.known_source.manifest)
         assert place is not None
-        return BaseDatabase(_place_of(database, self.result_numbers), place)
+        return BaseDatabase(_place_of(database, self.result_file_numbers), place)
 
 
 def _place_of(database: Database, file_numbers: Sequence[int]) -> DatabasePlace[Piece]:

@@ -57,9 +57,9 @@ class Counterpart:
     """An operator of the snapshot or of the job.
 
     `uid` is the uid that the operator id is a hash of, "" if the uid is not known. `states` is None if the states are
-    not known, as in a job's plan. `stateful` tells whether the operator needs a counterpart. For an operator of a job's
-    plan that is not the first of its chain, `chain` is the name of the first, and `operator_id` is "", because a plan
-    omits it.
+    not known, as in a job's plan. `is_stateful` tells whether the operator needs a counterpart. For an operator of a
+    job's plan that is not the first of its chain, `chain` is the name of the first, and `operator_id` is "", because a
+    plan omits it.
     """
 
     operator_id: str
@@ -67,7 +67,7 @@ class Counterpart:
     label: str
     name: str
     states: frozenset[StateSignature] | None
-    stateful: bool = True
+    is_stateful: bool = True
     chain: str = ""
 
     @property
@@ -81,7 +81,7 @@ class Counterpart:
         return re.sub(r" ?\[[^]]*\]$|@[0-9a-f]+", "", self.name)
 
     @property
-    def types(self) -> frozenset[tuple[str, str]] | None:
+    def state_types(self) -> frozenset[tuple[str, str]] | None:
         """The names and types of the operator's states; None if they are not known."""
         return None if self.states is None else frozenset((state.name, state.type) for state in self.states)
 
@@ -102,7 +102,7 @@ def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]
             operator.label,
             operator.entry.name or ("" if operator.label == operator.operator_id else operator.label),
             _states(operator),
-            stateful=bool(as_dropped(operator).states)
+            is_stateful=bool(as_dropped(operator).states)
             or operator.entry.fully_finished
             or operator.is_partially_finished,
         )
@@ -150,12 +150,14 @@ def match(
     for because, key in _EVIDENCE:
         add_matches(_unique_pairs(unmatched_counterparts, free_counterparts, key), because)
     add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, only_sure=False), "")
-    renamed_matches = [match for match in matches if match.because and match.old.stateful]
+    renamed_matches = [match for match in matches if match.because and match.old.is_stateful]
     proposed_matches = [match for match in renamed_matches if match.new.operator_id]
     chained_matches = [match for match in renamed_matches if not match.new.operator_id]
     operators_in_the_way = _operators_in_the_way(old, matches, proposed_matches)
     unmatched_stateful = [
-        (operator, _candidates(operator, free_counterparts)) for operator in unmatched_counterparts if operator.stateful
+        (operator, _candidates(operator, free_counterparts))
+        for operator in unmatched_counterparts
+        if operator.is_stateful
     ]
     possible_counterparts = [candidate for _, candidates in unmatched_stateful for candidate in candidates]
     operators_without_candidates = [operator for operator, candidates in unmatched_stateful if not candidates]
@@ -184,7 +186,7 @@ def match(
         only_in_job=tuple(
             _listed_operator(operator)
             for operator in free_counterparts
-            if operator.stateful and operator not in possible_counterparts
+            if operator.is_stateful and operator not in possible_counterparts
         ),
         remarks=(
             *([_NO_NAMES_NOTE] if lacks_names else []),
@@ -196,8 +198,12 @@ def match(
 
 def _listed_operator(counterpart: Counterpart) -> ListedOperator:
     """Return an operator as the document lists it: each name and type of its states once."""
-    types = None if counterpart.types is None else tuple(MatchedState(*state) for state in sorted(counterpart.types))
-    return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, types)
+    matched_states = (
+        None
+        if counterpart.state_types is None
+        else tuple(MatchedState(*state) for state in sorted(counterpart.state_types))
+    )
+    return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, matched_states)
 
 
 def _matched_operator(match: _Match) -> MatchedOperator:
@@ -221,7 +227,7 @@ def _operators_in_the_way(
     Operators without state that have a counterpart are added to `proposed_matches`, because they must be renamed, too.
     """
     match_by_old_id = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
-    stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
+    stateless = {operator.operator_id: operator for operator in old if not operator.is_stateful}
     dropped_operators = []
     new_ids = [match.new.operator_id for match in proposed_matches]
     for operator_id in new_ids:
@@ -259,8 +265,11 @@ _MatchKey = Callable[[Counterpart], Hashable]
 _EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
     ("states with their serializers", lambda op: op.states or None),
-    ("name, and names and types of states", lambda op: (op.name, op.types) if op.name and op.types else None),
-    ("names and types of states", lambda op: op.types or None),
+    (
+        "name, and names and types of states",
+        lambda op: (op.name, op.state_types) if op.name and op.state_types else None,
+    ),
+    ("names and types of states", lambda op: op.state_types or None),
     ("name", lambda op: op.name or None),
     ("name without its number", lambda op: op.plain_name or None),
 )
@@ -292,11 +301,11 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
 
 def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
     """Return whether both have states, but share none of them, or give a state of the same name different types."""
-    if not before.types or not after.types:
+    if not before.state_types or not after.state_types:
         return False
-    types = dict(before.types)
-    return not before.types & after.types or any(
-        types.get(name, state_type) != state_type for name, state_type in after.types
+    type_by_name = dict(before.state_types)
+    return not before.state_types & after.state_types or any(
+        type_by_name.get(name, state_type) != state_type for name, state_type in after.state_types
     )
 
 

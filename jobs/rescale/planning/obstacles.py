@@ -16,8 +16,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError, error_to_show
 from rescale.text.names import first_of
 
 _MOST_NAMED = 5
-_ALWAYS = "a run refuses this unless the operator is dropped"
-_IF_JOINED = "a run refuses this if it joins state of these subtasks, or reads their records"
+_REFUSED_ALWAYS = "a run refuses this unless the operator is dropped"
+_REFUSED_IF_JOINED = "a run refuses this if it joins state of these subtasks, or reads their records"
 
 
 def obstacles(snapshot: Snapshot) -> Iterator[str]:
@@ -27,16 +27,16 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
     """
     operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing_files else snapshot.operators:
-        consequence = _ALWAYS
+        consequence = _REFUSED_ALWAYS
         try:
             refuse_unreadable_state(operator)
             refuse_changelog(operator, Format.CANONICAL)
             refuse_state_names(operator, Format.KEEP)
-            consequence = _IF_JOINED
+            consequence = _REFUSED_IF_JOINED
             _refuse_unmergeable_headers(operator)
         except (SnapshotError, UnsupportedError) as error:
-            state = f", state {error.state}" if error.state else ""
-            reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
+            state_text = f", state {error.state}" if error.state else ""
+            reason = (f"{error.what}{state_text}", f"{consequence}: {error_to_show(error).advice}")
             operators_by_reason[reason].append((operator.label, error.found))
     for (problem, remedy), operators in operators_by_reason.items():
         (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)

@@ -80,8 +80,8 @@ def make_plan(
     snapshot.check_complete()
     literals = Literals(snapshot.written_bytes)
     registered_serializers = user_serializers(_readable_serializers(snapshot))
-    notes: list[str] = []
-    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, copies_ahead)
+    warnings: list[str] = []
+    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), warnings, copies_ahead)
     operators = tuple(
         planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
@@ -110,7 +110,7 @@ def make_plan(
                 f"values of {serializer.snapshot} are read as {serializer.distribution} defines"
                 for serializer in registered_serializers
             ),
-            *notes,
+            *warnings,
             *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
         serializers=registered_serializers or UNSET,
@@ -146,13 +146,13 @@ class _PlannedKeyedState(NamedTuple):
 
 @dataclass(frozen=True)
 class _OperatorPlanner:
-    """Plans operators one by one; adds warnings for the user to `notes`."""
+    """Plans operators one by one; adds warnings for the user to `warnings`."""
 
     snapshot: Snapshot
     request: Request
     literals: Literals
     budget: InlineBudget
-    notes: list[str]
+    warnings: list[str]
     copies_ahead: bool
 
     def plan(self, operator: Operator, shape: Shape, hash_name: str | None) -> OperatorPlan:
@@ -208,7 +208,7 @@ class _OperatorPlanner:
             stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
-            plan_raw_streams = group_planner.raw_streams if timers_stay else group_planner.own_raw_streams
+            plan_raw_streams = group_planner.raw_streams if timers_stay else group_planner.raw_streams_without_timers
             return _PlannedKeyedState(plan_raw_streams(), rekeying)
         if not timers_stay:
             return _PlannedKeyedState((), rekeying)
@@ -217,15 +217,15 @@ class _OperatorPlanner:
 
     def _plan_directories(self, operator: Operator, shape: Shape, group_planner: KeyGroupPlanner) -> _PlannedKeyedState:
         """Plan RocksDB directories that are assembled from whole files, or compacted."""
-        sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
-        referable_sizes = sizes if self.request.files is Files.REFER else None
+        size_by_file = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
+        referable_sizes = size_by_file if self.request.files is Files.REFER else None
         planner = DatabasePlanner(
             operator,
             shape,
             group_planner.header_planner,
             self.literals,
             self.budget,
-            self.notes,
+            self.warnings,
             referable_sizes,
             copies_ahead=self.copies_ahead,
         )

@@ -25,7 +25,7 @@ MOST_PARTITIONS = 50_000
 PART_SIZE = 16 * 1024 * 1024
 """Size of a part of a file in bytes, unless this would make more than `MOST_PARTS` parts."""
 
-LARGEST_PART = 32 * 1024 * 1024
+LARGEST_PART_SIZE = 32 * 1024 * 1024
 """Largest size of a part in bytes: a task holds several parts at once."""
 
 MOST_PARTS = 1_000_000
@@ -35,6 +35,6 @@ MOST_UNITS = 100_000
 """Largest number of units to copy. If there are more parts than this, a unit has several parts."""
 
 
-def part_size_for(size: int, preferred: int) -> int:
-    """Return the part size for a state of `size` bytes: `preferred`, or more if that makes over `MOST_PARTS` parts."""
-    return max(preferred, min(LARGEST_PART, -(-size // MOST_PARTS)))
+def part_size_for(state_bytes: int, preferred_size: int) -> int:
+    """Return the part size for a state: `preferred_size`, or more if that makes over `MOST_PARTS` parts."""
+    return max(preferred_size, min(LARGEST_PART_SIZE, -(-state_bytes // MOST_PARTS)))

@@ -16,7 +16,9 @@ COUNTS, SUMS = (frozenset({StateSignature(name, "VALUE Long", b"")}) for name in
 
 def operator(label: str, states: frozenset[StateSignature] | None = COUNTS, chain: str = "") -> Counterpart:
     """Return an operator whose name is its label; its id is generated."""
-    return Counterpart(f"{label:0<32}", "", label, label, states, stateful=states is None or bool(states), chain=chain)
+    return Counterpart(
+        f"{label:0<32}", "", label, label, states, is_stateful=states is None or bool(states), chain=chain
+    )
 
 
 def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan: bool = False) -> MatchDocument:

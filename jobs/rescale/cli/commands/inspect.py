@@ -16,7 +16,7 @@ from rescale.cli.arguments import (
 from rescale.cli.output import Output, print_answer
 from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
-from rescale.planning.request.kafka_offsets import FORMS, offsets_text
+from rescale.planning.request.kafka_offsets import OFFSET_FILE_FORMS, offsets_text
 from rescale.report.pages.inspection import inspection, inspection_page
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.reading.opening import open_readable
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_profiles(parser, "source")
     parser.add_argument(
         "--kafka-offsets",
-        choices=FORMS,
+        choices=OFFSET_FILE_FORMS,
         help="print the offsets of the Kafka sources instead, one row per partition, in the format that plan, run, "
         "validate and diff read by --kafka-offsets FILE: write them to a file, change the rows that should differ, and "
         "delete the others (with --output json: only json)",

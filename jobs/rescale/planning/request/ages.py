@@ -11,8 +11,8 @@ from rescale.text.errors import RequestError
 Age = timedelta | datetime
 """An age, or the time of last access itself, with its time zone."""
 
-_AGE = re.compile(r"([0-9]{1,12}) ?(ms|s|min|h|d)")
-_UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+_AGE_PATTERN = re.compile(r"([0-9]{1,12}) ?(ms|s|min|h|d)")
+_TIMEDELTA_ARGUMENTS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _EXPECTED = "UID:STATE=AGE, with an age such as 30d, 12h, 90min, 45s or 500ms, or a time such as 2026-10-01T00:00:00Z"
 
 
@@ -32,22 +32,22 @@ def parse_ages(option_values: Iterable[str]) -> dict[str, Age]:
     return ages
 
 
-def _parse_age(text: str, value: str) -> Age:
-    if match := _AGE.fullmatch(text):
+def _parse_age(text: str, option_value: str) -> Age:
+    if match := _AGE_PATTERN.fullmatch(text):
         try:
-            age = timedelta(**{_UNITS[match[2]]: int(match[1])})
+            age = timedelta(**{_TIMEDELTA_ARGUMENTS[match[2]]: int(match[1])})
         except OverflowError:
-            raise RequestError("an age is too large", expected=_EXPECTED, found=value) from None
+            raise RequestError("an age is too large", expected=_EXPECTED, found=option_value) from None
         if not age:
-            raise RequestError("an age of 0 would leave out all rows", expected=_EXPECTED, found=value)
+            raise RequestError("an age of 0 would leave out all rows", expected=_EXPECTED, found=option_value)
         return age
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
         instant = None
     if instant is None or instant.tzinfo is None:
-        what = "not an age" if instant is None else "a time without its time zone"
-        raise RequestError(f"{what}: {text!r}", expected=_EXPECTED, found=value)
+        problem = "not an age" if instant is None else "a time without its time zone"
+        raise RequestError(f"{problem}: {text!r}", expected=_EXPECTED, found=option_value)
     return instant
 
 

@@ -30,9 +30,9 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     ]
     if not refused_operators:
         return
-    first, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
+    first_operator, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
     expected_shape, format_text = (
-        _kept_shape(first, new_shape),
+        _kept_shape(first_operator, new_shape),
         "" if request.format is Format.KEEP else ", the format of the source",
     )
     raise UnsupportedError(
@@ -69,8 +69,8 @@ def _advice(
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
         "which is right for a source whose coordinator assigns its splits"
     )
-    keep_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
-    flink_can_rescale = keep_maxima and request.format is Format.KEEP
+    keeps_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
+    flink_can_rescale = keeps_maxima and request.format is Format.KEEP
     restart_advice = Advice(
         "; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0]))
     )

@@ -48,9 +48,9 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
         )
     for source in sources:
         _refuse_unread(source)
-    rows = _rows_by_source(request.offsets, snapshot, sources, advice)
+    rows_by_id = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
-    changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
+    changes = [_source_change(source, rows_by_id[source.operator.operator_id], request.topics) for source in sources]
     migrated_ids = ids_to_migrate(request.sources, snapshot, sources, changes)
     all_changes = (replace(change, becomes_source=change.operator_id in migrated_ids) for change in changes)
     return replace(surgery, kafka=tuple(change for change in all_changes if change.partitions or change.becomes_source))
@@ -71,11 +71,11 @@ def _inspect_advice(unread_sources: Sequence[KafkaOffsets]) -> Advice:
 
 
 def _refuse_unread(source: KafkaOffsets) -> None:
-    if why := source.unread_reason or source.unread_enumerator_reason:
+    if reason := source.unread_reason or source.unread_enumerator_reason:
         raise UnsupportedError(
             "the request changes Kafka offsets, but the offsets of this source cannot be read",
             operator=source.label,
-            found=why,
+            found=reason,
             advice=Advice("leave the offsets as they are, or leave the operator out (", mention("drop", "UID"), ")"),
         )
 
@@ -108,9 +108,9 @@ def _rows_by_source(
     return rows_by_id
 
 
-def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets], advice: Advice) -> None:
+def _refuse_unknown_topics(new_topics: Mapping[str, str], sources: Sequence[KafkaOffsets], advice: Advice) -> None:
     stored_topics = sorted({partition.topic for source in sources for partition in _stored_offsets(source)})
-    for topic in topics:
+    for topic in new_topics:
         if topic not in stored_topics:
             raise RequestError(
                 "the request renames a topic of which no Kafka source has a partition",
@@ -120,7 +120,7 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
             )
 
 
-def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
+def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], new_topics: Mapping[str, str]) -> KafkaChange:
     stored_offsets = _stored_offsets(source)
     row_by_partition: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
@@ -133,34 +133,42 @@ def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapp
                     advice="leave one of the rows out",
                 )
             row_by_partition[partition] = row
-    partitions = [
-        _partition_change(source, partition, row_by_partition.get(partition), topics)
+    partition_changes = [
+        _partition_change(source, partition, row_by_partition.get(partition), new_topics)
         for partition in sorted(stored_offsets)
     ]
-    dropped_partitions = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
-    _refuse_common_topics(source, topics, {partition.topic for partition in stored_offsets.keys() - dropped_partitions})
-    changed_partitions = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
+    dropped_partitions = {
+        TopicPartition(change.topic, change.partition) for change in partition_changes if change.dropped
+    }
+    _refuse_common_topics(
+        source, new_topics, {partition.topic for partition in stored_offsets.keys() - dropped_partitions}
+    )
+    changed_partitions = tuple(
+        change
+        for change in partition_changes
+        if change.dropped or change.new_next is not None or change.new_topic is not None
+    )
     return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed_partitions)
 
 
-def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
+def _refuse_common_topics(source: KafkaOffsets, new_topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
     """Raise `RequestError` if two topics of a source would get the same name; `kept_topics` are those not dropped."""
-    old_topics: dict[str, str] = {}
+    old_by_new_topic: dict[str, str] = {}
     for topic in sorted(kept_topics):
-        new_topic = topics.get(topic, topic)
-        if new_topic in old_topics:
+        new_topic = new_topics.get(topic, topic)
+        if new_topic in old_by_new_topic:
             raise RequestError(
                 "two topics would get the same name",
                 operator=source.label,
                 expected="a name that no other topic of the source has",
-                found=f"{new_topic} for {old_topics[new_topic]} and {topic}",
+                found=f"{new_topic} for {old_by_new_topic[new_topic]} and {topic}",
                 advice="give another name, or drop the offsets of one of the two",
             )
-        old_topics[new_topic] = topic
+        old_by_new_topic[new_topic] = topic
 
 
 def _partition_change(
-    source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
+    source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, new_topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
     stored_offsets = {
@@ -169,9 +177,9 @@ def _partition_change(
         if position.partition == partition
     }
     stored_offset = min(stored_offsets, key=str) if stored_offsets else None
-    name = topics.get(partition.topic)
+    new_topic = new_topics.get(partition.topic)
     if row is None or stored_offsets == {row.offset}:
-        return ChangedPartition(*partition, stored_offset, None, new_topic=name)
+        return ChangedPartition(*partition, stored_offset, None, new_topic=new_topic)
     if row.offset is None:
         return ChangedPartition(*partition, stored_offset, None, dropped=True)
     if row.offset is StartAt.UNSET:
@@ -181,7 +189,7 @@ def _partition_change(
             expected=f"a number, or {', '.join(start for start in StartAt if start is not StartAt.UNSET)}",
             found=f"{row.offset} for {partition}",
         )
-    return ChangedPartition(*partition, stored_offset, row.offset, new_topic=name)
+    return ChangedPartition(*partition, stored_offset, row.offset, new_topic=new_topic)
 
 
 def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:

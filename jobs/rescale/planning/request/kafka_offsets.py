@@ -20,14 +20,14 @@ from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
-DROP = "drop"
+DROP_WORD = "drop"
 """Offset in a row whose partition is left out of the result."""
-ALL = "*"
+ALL_PARTITIONS = "*"
 """Partition number in a row that applies to all partitions of its topic."""
 
 COLUMNS = ("operator", "topic", "partition", "offset")
-FORMS = ("csv", "json")
-_EXPECTED_OFFSET = f"an offset, {', '.join(StartAt)}, or {DROP}"
+OFFSET_FILE_FORMS = ("csv", "json")
+_EXPECTED_OFFSET = f"an offset, {', '.join(StartAt)}, or {DROP_WORD}"
 _LARGEST_OFFSET = (1 << 63) - 1
 
 
@@ -70,10 +70,10 @@ class KafkaRequest:
 
     def merged_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
         """Return `renames` and the new names in `sources`. Raises `RequestError` if an operator gets two new names."""
-        if in_both := sorted(renames.keys() & self.sources.keys()):
+        if twice_renamed := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",
-                found=in_both[0],
+                found=twice_renamed[0],
                 advice=Advice("give its new name once: ", mention("kafka-source", "OLD=NEW")),
             )
         return {**renames, **{old: new for old, new in self.sources.items() if new}}
@@ -94,7 +94,7 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
         if partition_row in seen_partitions:
             raise RequestError(
                 f"{row_label} of the Kafka offsets names a partition a second time",
-                found=f"{row.topic} {ALL if row.partition is None else row.partition}",
+                found=f"{row.topic} {ALL_PARTITIONS if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
         seen_partitions.add(partition_row)
@@ -143,18 +143,18 @@ def offsets_text(source_offsets: Iterable[KafkaOffsets], form: str) -> str:
     rows = [row for offsets in source_offsets for row in _rows_of(offsets)]
     if form == "json":
         return json.dumps([structs.asdict(row) for row in rows], indent=2)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerows([COLUMNS, *map(structs.astuple, rows)])
-    return out.getvalue().rstrip("\n")
+    return buffer.getvalue().rstrip("\n")
 
 
 def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
-    if why := offsets.unread_reason or offsets.unread_enumerator_reason:
+    if reason := offsets.unread_reason or offsets.unread_enumerator_reason:
         raise RequestError(
             "the offsets of a Kafka source cannot be printed, because they could not be read",
             operator=offsets.label,
-            found=why,
+            found=reason,
             advice=Advice(command("inspect"), " lists the offsets of the other sources"),
         )
     positions = dict.fromkeys([*offsets.positions, *offsets.unassigned_positions])
@@ -226,26 +226,26 @@ def _parse_row(row_label: str, row: dict[str, object]) -> OffsetRow:
             advice=_format_advice(),
         )
     operator, topic, partition, offset = (str(value).strip() for value in cells)
-    number = None if partition == ALL else _parse_number(partition)
-    if not topic or (number is None and partition != ALL):
+    partition_number = None if partition == ALL_PARTITIONS else _parse_number(partition)
+    if not topic or (partition_number is None and partition != ALL_PARTITIONS):
         raise RequestError(
             f"{row_label} of the Kafka offsets names no partition",
-            expected=f"a topic, and the number of a partition, or {ALL} for all",
+            expected=f"a topic, and the number of a partition, or {ALL_PARTITIONS} for all",
             found=f"{topic!r}, {partition!r}",
         )
-    start = StartAt(offset) if offset in [*StartAt] else _parse_number(offset)
-    if offset != DROP and start is None:
+    new_offset = StartAt(offset) if offset in [*StartAt] else _parse_number(offset)
+    if offset != DROP_WORD and new_offset is None:
         raise RequestError(
             f"{row_label} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset)
         )
-    if number is None and isinstance(start, int):
+    if partition_number is None and isinstance(new_offset, int):
         raise RequestError(
             f"{row_label} of the Kafka offsets gives all partitions of a topic the same offset",
-            expected=f"{', '.join(StartAt)} or {DROP}",
-            found=start,
+            expected=f"{', '.join(StartAt)} or {DROP_WORD}",
+            found=new_offset,
             advice="give each partition a row of its own, because partitions have different records",
         )
-    return OffsetRow(operator, topic, number, start)
+    return OffsetRow(operator, topic, partition_number, new_offset)
 
 
 def _parse_number(text: str) -> int | None:

@@ -86,13 +86,13 @@ def refuse_result_in_another_shape(plan: Plan, request: Request) -> None:
         refuse_another_shape("the target holds a result in another shape", plan, shapes, "name another target")
 
 
-def refuse_another_shape(what: str, plan: Plan, shapes: Mapping[str, Shape], advice: str) -> None:
+def refuse_another_shape(problem: str, plan: Plan, shapes: Mapping[str, Shape], advice: str) -> None:
     """Raise `RequestError` if a plan gives an operator another shape than `shapes`, which maps operator ids."""
     for operator in plan.operators:
         shape = Shape(operator.new_parallelism, operator.new_max_parallelism)
         if shape != shapes[operator.operator_id]:
             raise RequestError(
-                what,
+                problem,
                 path=plan.target,
                 operator=operator.label,
                 expected=f"{shapes[operator.operator_id]}, as requested",
@@ -106,13 +106,15 @@ def _requested_shapes(operators: Sequence[LabelledOperator], request: Request) -
     max_parallelisms = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
-        operator_id, keeps_one = operator.operator_id, operator.max_parallelism == 1
+        operator_id, has_one_key_group = operator.operator_id, operator.max_parallelism == 1
         parallelism = (
-            parallelisms.get(operator_id) or (not keeps_one and request.parallelism.get("")) or operator.parallelism
+            parallelisms.get(operator_id)
+            or (not has_one_key_group and request.parallelism.get(""))
+            or operator.parallelism
         )
         max_parallelism = (
             max_parallelisms.get(operator_id)
-            or (not keeps_one and request.max_parallelism.get(""))
+            or (not has_one_key_group and request.max_parallelism.get(""))
             or operator.max_parallelism
         )
         shapes[operator_id] = Shape(parallelism, max_parallelism)
@@ -223,11 +225,11 @@ def find_operator(operator_by_id: Mapping[str, LabelledOperator], selector: str)
 
 def matching_states(operator_by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
     """Return each operator and state's name that `UID:NAME` may stand for: both parts may contain colons."""
-    colons = [i for i, character in enumerate(value) if character == ":"]
+    colons = [colon for colon, character in enumerate(value) if character == ":"]
     return [
-        (operator_by_id[matched_id], value[i + 1 :])
-        for i in colons
-        if (matched_id := find_operator(operator_by_id, value[:i]))
+        (operator_by_id[matched_id], value[colon + 1 :])
+        for colon in colons
+        if (matched_id := find_operator(operator_by_id, value[:colon]))
     ]
 
 
@@ -265,7 +267,7 @@ def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
         lowest_maximum = max(parallelism, present_maximum)
     highest_maximum = min(_ROOM_FACTOR * lowest_maximum, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-lowest_maximum // parallelism) * parallelism, highest_maximum + 1, parallelism)
-    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present_maximum)
+    return max(multiples, key=lambda multiple: (_count_divisors(multiple), -multiple), default=present_maximum)
 
 
 def _count_divisors(number: int) -> int:

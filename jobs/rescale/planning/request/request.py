@@ -43,7 +43,7 @@ class Request:
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
-_COMMENT = re.compile(r"(?:^|\s)#.*")
+_COMMENT_PATTERN = re.compile(r"(?:^|\s)#.*")
 
 
 def request_of_values(source: str, target: str, option_values: Values) -> Request:
@@ -85,13 +85,13 @@ def make_request(
     with in_option("--max-parallelism"):
         max_parallelisms = parse_numbers(max_parallelism, "max parallelism")
     with in_option("--key-hash"):
-        hashes = parse_key_hashes(key_hash)
+        key_hashes = parse_key_hashes(key_hash)
     return Request(
         source,
         target,
         parallelisms,
         max_parallelism=max_parallelisms,
-        key_hash=hashes,
+        key_hash=key_hashes,
         format=format,
         files=files,
         uids=tuple(uids),
@@ -137,31 +137,31 @@ def target_place(text: str) -> str:
     return target
 
 
-def parse_numbers(option_values: Iterable[str], quantity: str) -> dict[str, int]:
+def parse_numbers(option_values: Iterable[str], noun: str) -> dict[str, int]:
     """Parse `N` for all operators and `UID=N` for one into a mapping from operator ("" for all) to number.
 
-    `quantity` names the option in errors.
+    `noun` names the option in errors.
     """
     number_by_operator: dict[str, int] = {}
     for value in option_values:
         operator, equals, number = value.rpartition("=")
-        _refuse_empty_name(operator, equals, quantity, value)
+        _refuse_empty_name(operator, equals, noun, value)
         digits = number.lstrip("0")  # int() refuses thousands of digits, and its error does not help users
         is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
         if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(
-                f"not a {quantity}: {value!r}",
+                f"not a {noun}: {value!r}",
                 expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
                 found=number,
             )
-        _refuse_second_value(number_by_operator, operator, quantity, value)
+        _refuse_second_value(number_by_operator, operator, noun, value)
         number_by_operator[operator] = int(digits)
     return number_by_operator
 
 
 def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:
     """Parse `NAME` for all operators and `UID=NAME` for one into a mapping from operator ("" for all) to name."""
-    names: dict[str, str] = {}
+    hash_by_operator: dict[str, str] = {}
     for value in option_values:
         operator, equals, name = value.rpartition("=")
         _refuse_empty_name(operator, equals, "hash of keys", value)
@@ -171,9 +171,9 @@ def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:
                 expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
                 advice=did_you_mean(name.partition("(")[0], FOLDS) or f"formulas are {', '.join((*FOLDS, CASE_CLASS))}",
             )
-        _refuse_second_value(names, operator, "hash of keys", value)
-        names[operator] = name
-    return names
+        _refuse_second_value(hash_by_operator, operator, "hash of keys", value)
+        hash_by_operator[operator] = name
+    return hash_by_operator
 
 
 def _refuse_empty_name(operator: str, equals: str, noun: str, value: str) -> None:
@@ -197,12 +197,12 @@ def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
     A `#` that begins a line or follows a space starts a comment; a uid may contain one elsewhere.
     """
-    uids = []
+    ids_and_names = []
     for line in lines:
-        text = _COMMENT.sub("", line).strip()
+        text = _COMMENT_PATTERN.sub("", line).strip()
         first_word, _, name = text.partition(" ")
         if is_operator_id(first_word) and name.strip():
-            uids.append((first_word.lower(), name.strip()))
+            ids_and_names.append((first_word.lower(), name.strip()))
         elif text:
-            uids.append((operator_id_of_uid(text), text))
-    return tuple(uids)
+            ids_and_names.append((operator_id_of_uid(text), text))
+    return tuple(ids_and_names)

@@ -50,8 +50,11 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
         can_delimit_entries(stream.parsed) for stream in streams
     ):
         return False
-    index = KeyGroupIndex(streams)
-    return not all(_have_same_states(index.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
+    key_group_index = KeyGroupIndex(streams)
+    return not all(
+        _have_same_states(key_group_index.overlapping(shape.key_groups_of(subtask)))
+        for subtask in range(shape.parallelism)
+    )
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:

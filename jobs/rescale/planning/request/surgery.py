@@ -23,7 +23,7 @@ from rescale.text.names import did_you_mean
 
 T = TypeVar("T")
 
-_LONGEST_UID = 0xFFFF
+_LONGEST_UID_BYTES = 0xFFFF
 """Largest size of a uid in bytes of Java's modified UTF-8: `MetadataV5Serializer` writes uids with `writeUTF`."""
 
 
@@ -57,11 +57,16 @@ def resolve_operator_surgery(
     `RequestError` if an operator or a state does not exist, or if two operators would get the same id; and
     `UnsupportedError` if an operator cannot be restarted.
     """
-    new_names, dropped_ids = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
-    _refuse_drops(operators, dropped_ids, new_names.keys())
+    new_name_by_id, dropped_ids = (
+        by_operator(operators, renames),
+        by_operator(operators, dict.fromkeys(drops, True)).keys(),
+    )
+    _refuse_drops(operators, dropped_ids, new_name_by_id.keys())
     dropped_operators = tuple(as_dropped(op) for op in operators if op.operator_id in dropped_ids)
-    renamed_operators = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
-    staying_operators = [op for op in operators if op.operator_id not in new_names.keys() | dropped_ids]
+    renamed_operators = tuple(
+        _rename(op, new_name_by_id[op.operator_id]) for op in operators if op.operator_id in new_name_by_id
+    )
+    staying_operators = [op for op in operators if op.operator_id not in new_name_by_id.keys() | dropped_ids]
     _refuse_common_ids(staying_operators, renamed_operators)
     return Surgery(
         renamed_operators,
@@ -157,14 +162,14 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
     )
 
 
-def values_after(surgery: Surgery, operators: Sequence[Operator], value_by_id: Mapping[str, T]) -> dict[str, T]:
+def values_after(surgery: Surgery, operators: Sequence[Operator], value_by_selector: Mapping[str, T]) -> dict[str, T]:
     """Return values for single operators by their ids after the surgery; the key "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops, or two for one that it renames.
     """
     operator_by_id = {operator.operator_id: operator for operator in operators}
     new_values: dict[str, T] = {}
-    for selector, value in value_by_id.items():
+    for selector, value in value_by_selector.items():
         operator_id = (find_operator(operator_by_id, selector) if selector else None) or ""
         if operator_id in surgery.dropped_ids:
             raise RequestError(
@@ -183,11 +188,11 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], value_by_id: M
 def _rename(operator: Operator, new_name: str) -> Renamed:
     entry = operator.entry
     uid = "" if is_operator_id(new_name) else new_name
-    if len(encode_modified_utf8(uid)) > _LONGEST_UID:
+    if len(encode_modified_utf8(uid)) > _LONGEST_UID_BYTES:
         raise RequestError(
             "the new uid is too long for a snapshot",
             operator=operator.label,
-            expected=f"at most {_LONGEST_UID} bytes",
+            expected=f"at most {_LONGEST_UID_BYTES} bytes",
             found=f"{len(uid)} characters",
         )
     operator_id = operator_id_of_uid(uid) if uid else new_name.lower()

@@ -31,7 +31,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator
 from rescale.snapshot.places import database_place
 
-FOREIGN_SHARE = 0.05
+MOST_FOREIGN_SHARE = 0.05
 """Share of other subtasks' bytes in a subtask's files above which RocksDB rewrites files that two subtasks need."""
 
 
@@ -47,7 +47,7 @@ class PlannedDatabases(NamedTuple):
 class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
-    Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referable_sizes` maps
+    Adds warnings for the user to `warnings`. If the result is to refer to files of the source, `referable_sizes` maps
     the numbers of these files to their sizes: only a whole file can be referred to. With `copies_ahead`, files
     are copied before the job ends, so no file is rewritten to copy fewer bytes.
     """
@@ -57,39 +57,39 @@ class DatabasePlanner:
     header_planner: HeaderPlanner
     literals: Literals
     budget: InlineBudget
-    notes: list[str]
+    warnings: list[str]
     referable_sizes: Mapping[int, int] | None
     copies_ahead: bool
     _databases: list[NewDatabase] = field(default_factory=list)
     _copied_files: list[CopiedFile] = field(default_factory=list)
     _compacted_directories: list[CompactedDirectory] = field(default_factory=list)
-    _level_0_files: int = 0
+    _most_level_0_files: int = 0
 
     def plan(self) -> PlannedDatabases:
         """Return the planned databases. Raises `UnsupportedError` if the source's databases cannot be assembled."""
         if self.shape == Shape(self.operator.parallelism, self.operator.max_parallelism):
-            self._copy()
+            self._plan_copies()
         else:
-            self._assemble()
+            self._plan_assembly()
         return PlannedDatabases(tuple(self._databases), self._copied_files, tuple(self._compacted_directories))
 
-    def _copy(self) -> None:
+    def _plan_copies(self) -> None:
         """Plan to copy every database; it goes to the subtask with the same number."""
         for database in self.operator.databases:
-            files = {file.name: piece_of(file.extent) for file in database.files}
-            self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))
+            piece_by_name = {file.name: piece_of(file.extent) for file in database.files}
+            self._add_files(database.subtask, database.key_groups, piece_by_name, piece_of(database.header_extent))
 
-    def _assemble(self) -> None:
+    def _plan_assembly(self) -> None:
         databases = self.operator.databases
         owners_of(self.operator, databases)
-        index = KeyGroupIndex(databases)
+        key_group_index = KeyGroupIndex(databases)
         for subtask in range(self.shape.parallelism):
             key_groups = self.shape.key_groups_of(subtask)
-            old_databases = index.overlapping(key_groups)
+            old_databases = key_group_index.overlapping(key_groups)
             if old_databases:
                 self._add_subtask(subtask, key_groups, old_databases)
-        self.notes += assembly_warnings(
-            self.operator.label, self._databases, self._compacted_directories, self._level_0_files
+        self.warnings += assembly_warnings(
+            self.operator.label, self._databases, self._compacted_directories, self._most_level_0_files
         )
 
     def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
@@ -101,9 +101,9 @@ class DatabasePlanner:
                 refuse_ingested(source)
         if len(sources) == 1 or all(is_clean(source, key_groups, max_parallelism) for source in sources):
             assembled_database = assemble(sources, key_groups, max_parallelism)
-            self._level_0_files = max(self._level_0_files, assembled_database.most_level_0_files)
+            self._most_level_0_files = max(self._most_level_0_files, assembled_database.most_level_0_files)
             if self.referable_sizes is not None or self.copies_ahead or not _has_many_foreign_bytes(assembled_database):
-                self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
+                self._add_files(subtask, key_groups, self._piece_by_name(assembled_database, old_databases), header)
                 return
         size = sum(
             old_database.key_group_sizes[key_group - old_database.key_groups.first]
@@ -124,17 +124,22 @@ class DatabasePlanner:
             )
         )
 
-    def _files(self, assembled: AssembledDatabase, old_databases: Sequence[Database]) -> dict[str, Piece]:
-        extents = [{file.name: file.extent for file in old_database.files} for old_database in old_databases]
-        reused_pieces = {
-            file.name: piece_of(extents[file.source_number][file.source_name]) for file in assembled.reused_files
+    def _piece_by_name(self, assembled: AssembledDatabase, old_databases: Sequence[Database]) -> dict[str, Piece]:
+        extent_by_name_per_source = [
+            {file.name: file.extent for file in old_database.files} for old_database in old_databases
+        ]
+        reused_piece_by_name = {
+            file.name: piece_of(extent_by_name_per_source[file.source_number][file.source_name])
+            for file in assembled.reused_files
         }
-        return reused_pieces | {file.name: self.literals.add(file.data) for file in assembled.new_files}
+        return reused_piece_by_name | {file.name: self.literals.add(file.data) for file in assembled.new_files}
 
-    def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
-        referred_files = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
+    def _add_files(
+        self, subtask: int, key_groups: KeyGroupRange, piece_by_name: Mapping[str, Piece], header: Piece
+    ) -> None:
+        referred_files = {name: piece for name, piece in piece_by_name.items() if self._may_refer(name, piece)}
         copied_files = {META_STREAM: header} | {
-            name: piece for name, piece in files.items() if name not in referred_files
+            name: piece for name, piece in piece_by_name.items() if name not in referred_files
         }
         self._copied_files += (
             CopiedFile(
@@ -156,4 +161,4 @@ class DatabasePlanner:
 def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:
     """Return whether so many bytes belong to other subtasks that a rewrite costs less than copying them twice."""
     total_size = sum(file.size for file in assembled.manifest.files.values())
-    return assembled.straddling_bytes > FOREIGN_SHARE * total_size
+    return assembled.straddling_bytes > MOST_FOREIGN_SHARE * total_size

@@ -44,7 +44,7 @@ class KeyGroupPlanner:
         """Return the new streams of raw keyed state, timers included."""
         return self._streams_in(Slot.RAW_KEYED, self.operator.raw_keyed)
 
-    def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+    def raw_streams_without_timers(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state other than timers."""
         return self._streams_in(Slot.RAW_KEYED, self.operator.raw_keyed_without_timers)
 
@@ -72,11 +72,13 @@ class KeyGroupPlanner:
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
         header = self.header_planner.plan(old_streams, moves_whole_groups=True) if slot is Slot.KEYED else NO_HEADER
         is_heap = old_streams[0].framing is Framing.HEAP
-        groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range]
-        pieces = [header.piece, *(piece for piece in groups if piece is not None)]
+        group_pieces = [
+            self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range
+        ]
+        pieces = [header.piece, *(piece for piece in group_pieces if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
-        lengths = tuple(-1 if piece is None else piece.length for piece in groups)
+        lengths = tuple(-1 if piece is None else piece.length for piece in group_pieces)
         is_inline = self.budget.try_take(sum(piece.length for piece in pieces))
         if any(piece.ids is not None for piece in pieces):
             return TranslatedKeyGroups(
@@ -108,7 +110,7 @@ class KeyGroupPlanner:
         """
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.rewritten_subtasks:
-            return piece_of(extent, header.table_numbers.get(owner.subtask))
+            return piece_of(extent, header.id_table_numbers.get(owner.subtask))
         return self.literals.add(self._empty_group(key_group, header.parsed)) if is_heap else None
 
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:

@@ -23,15 +23,15 @@ from rescale.text.errors import UnsupportedError, located
 class PlannedHeader:
     """The header of a new stream, and how key groups of source subtasks are translated to this header.
 
-    `table_numbers` maps a source subtask to the number of the table that translates its state ids;
-    `timer_table_numbers` does so for its raw timers. Key groups of `rewritten_subtasks`, which have no entries, are
+    `id_table_numbers` maps a source subtask to the number of the table that translates its state ids;
+    `timer_id_table_numbers` does so for its raw timers. Key groups of `rewritten_subtasks`, which have no entries, are
     written as empty ones.
     """
 
     piece: Piece
     parsed: KeyedHeader | None
-    table_numbers: dict[int, int] = field(default_factory=dict)
-    timer_table_numbers: dict[int, int] = field(default_factory=dict)
+    id_table_numbers: dict[int, int] = field(default_factory=dict)
+    timer_id_table_numbers: dict[int, int] = field(default_factory=dict)
     rewritten_subtasks: frozenset[int] = frozenset()
 
     @property
@@ -73,7 +73,7 @@ class HeaderPlanner:
             and all(old_holder.header == first_holder.header for old_holder in old_holders)
         ):
             if isinstance(first_holder, Changelog):  # Rescale composed its header, so no file holds it
-                return PlannedHeader(self._literals.piece(first_holder.header), first_holder.parsed)
+                return PlannedHeader(self._literals.add(first_holder.header), first_holder.parsed)
             return PlannedHeader(piece_of(first_holder.header_extent), first_holder.parsed)
         parsed_headers = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
         if timers and len(parsed_headers) < len(old_holders):
@@ -103,12 +103,12 @@ class HeaderPlanner:
         timer_headers = [timer_header(stream.timer_services or (), is_compressed=compressed) for stream in timers]
         with located(operator=self._label):
             merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], omitted_states)
-        table_numbers = [self._table_number(table) for table in merged_headers.id_maps]
+        id_table_numbers = [self._id_table_number(id_table) for id_table in merged_headers.id_maps]
         return PlannedHeader(
-            self._literals.piece(write_keyed_header(merged_headers.header)),
+            self._literals.add(write_keyed_header(merged_headers.header)),
             merged_headers.header,
-            _numbers_by_subtask(old_holders, table_numbers),
-            _numbers_by_subtask(timers, table_numbers[len(old_holders) :]),
+            _number_by_subtask(old_holders, id_table_numbers),
+            _number_by_subtask(timers, id_table_numbers[len(old_holders) :]),
         )
 
     def _heap_header(
@@ -127,7 +127,9 @@ class HeaderPlanner:
         merged_headers = merge_keyed_headers(
             headers_with_entries or [max(parsed_headers, key=lambda header: len(header.states))]
         )
-        ids_stay = all(table == tuple(range(len(merged_headers.header.states))) for table in merged_headers.id_maps)
+        ids_stay = all(
+            id_table == tuple(range(len(merged_headers.header.states))) for id_table in merged_headers.id_maps
+        )
         differing_holders = [holder for holder in old_holders if holder.parsed != merged_headers.header]
         if (
             not ids_stay
@@ -140,11 +142,11 @@ class HeaderPlanner:
                 found=f"others in subtask {differing_holders[0].subtask}",
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        piece = self._literals.piece(write_keyed_header(merged_headers.header))
+        piece = self._literals.add(write_keyed_header(merged_headers.header))
         rewritten_subtasks = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
         return PlannedHeader(piece, merged_headers.header, rewritten_subtasks=rewritten_subtasks)
 
-    def _table_number(self, id_table: tuple[int, ...]) -> int | None:
+    def _id_table_number(self, id_table: tuple[int, ...]) -> int | None:
         """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""
         if id_table == tuple(range(len(id_table))):
             return None
@@ -153,7 +155,7 @@ class HeaderPlanner:
         return self.id_tables.index(id_table)
 
 
-def _numbers_by_subtask(old_holders: Sequence[KeyedStateHolder], numbers: Sequence[int | None]) -> dict[int, int]:
+def _number_by_subtask(old_holders: Sequence[KeyedStateHolder], numbers: Sequence[int | None]) -> dict[int, int]:
     return {
         old_holder.subtask: number
         for old_holder, number in zip(old_holders, numbers, strict=False)

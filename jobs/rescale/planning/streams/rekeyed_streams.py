@@ -46,18 +46,20 @@ def plan_rekeyed(
         return None
     owners_of(operator, old_holders)
     owners_of(operator, timers)
-    left_out = operator.dropped_states | (operator.duplicate_states if creation_time is not None else frozenset())
-    header = header_planner.plan(old_holders, timers, left_out)
+    omitted_states = operator.dropped_states | (operator.duplicate_states if creation_time is not None else frozenset())
+    header = header_planner.plan(old_holders, timers, omitted_states)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     header_piece = (
-        header.piece if creation_time is None or not compressed else _uncompressed(operator, header.parsed, literals)
+        header.piece
+        if creation_time is None or not compressed
+        else _uncompressed_header(operator, header.parsed, literals)
     )
-    table_numbers = header.table_numbers
+    id_table_numbers = header.id_table_numbers
     sources = (
-        *(_database_source(part, table_numbers.get(part.subtask)) for part in operator.databases),
-        *(_changelog_source(part, table_numbers.get(part.subtask), literals) for part in operator.changelogs),
-        *(_stream_source(part, table_numbers.get(part.subtask)) for part in operator.keyed),
-        *(_timer_source(part, header.timer_table_numbers.get(part.subtask), literals) for part in timers),
+        *(_database_source(holder, id_table_numbers.get(holder.subtask)) for holder in operator.databases),
+        *(_changelog_source(holder, id_table_numbers.get(holder.subtask), literals) for holder in operator.changelogs),
+        *(_stream_source(holder, id_table_numbers.get(holder.subtask)) for holder in operator.keyed),
+        *(_timer_source(holder, header.timer_id_table_numbers.get(holder.subtask), literals) for holder in timers),
     )
 
     def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
@@ -98,7 +100,9 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(_timer_source(part, header.timer_table_numbers.get(part.subtask), literals) for part in timers),
+        sources=tuple(
+            _timer_source(stream, header.timer_id_table_numbers.get(stream.subtask), literals) for stream in timers
+        ),
         header=header.piece,
         number_of_states=header.number_of_states,
         compressed=False,
@@ -112,34 +116,34 @@ def _streams_of_subtasks(
 ) -> tuple[RekeyedStream, ...]:
     """Return a stream for each new subtask; `new_stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
-    return tuple(new_stream(subtask, groups.first, len(groups)) for subtask, groups in enumerate(ranges))
+    return tuple(new_stream(subtask, key_groups.first, len(key_groups)) for subtask, key_groups in enumerate(ranges))
 
 
-def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
+def _uncompressed_header(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
     """Return the header without compression, because RocksDB compresses its own blocks."""
     with located(operator=operator.label):
         return literals.add(write_keyed_header(replace(require_header(header), compressed=False)))
 
 
-def _stream_source(stream: KeyedStream, table_number: int | None) -> PlannedSource:
-    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), table_number)
+def _stream_source(stream: KeyedStream, id_table_number: int | None) -> PlannedSource:
+    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), id_table_number)
 
 
-def _timer_source(timers: KeyedStream, table_number: int | None, literals: Literals) -> PlannedSource:
+def _timer_source(timers: KeyedStream, id_table_number: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
-    return PlannedSource(stream_place(timers, literals.add(write_keyed_header(timers.parsed))), table_number)
+    return PlannedSource(stream_place(timers, literals.add(write_keyed_header(timers.parsed))), id_table_number)
 
 
-def _database_source(database: Database, table_number: int | None) -> PlannedSource:
+def _database_source(database: Database, id_table_number: int | None) -> PlannedSource:
     place = database_place(database, piece_of(database.header_extent))
-    return PlannedSource(place, table_number, database.key_group_sizes)
+    return PlannedSource(place, id_table_number, database.key_group_sizes)
 
 
-def _changelog_source(changelog: Changelog, table_number: int | None, literals: Literals) -> PlannedSource:
-    def header_of(part: KeyedStateHolder) -> Piece:
-        return literals.add(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
+def _changelog_source(changelog: Changelog, id_table_number: int | None, literals: Literals) -> PlannedSource:
+    def header_of(holder: KeyedStateHolder) -> Piece:
+        return literals.add(holder.header) if isinstance(holder, Changelog) else piece_of(holder.header_extent)
 
-    return PlannedSource(changelog_place(changelog, header_of), table_number, changelog.key_group_sizes)
+    return PlannedSource(changelog_place(changelog, header_of), id_table_number, changelog.key_group_sizes)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int, timers: Sequence[KeyedStream]) -> None:

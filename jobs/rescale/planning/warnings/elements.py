@@ -14,11 +14,11 @@ from rescale.text.names import first_of
 _MOST_SHOWN = 5
 """Largest number of states that a warning names."""
 
-_EXPIRED_FILES = "expired-files"
+_EXPIRED_FILES_STATE = "expired-files"
 """List state of `CompactOperator` (a SQL table in files with `auto-compaction`), which reads its first element without
 checking that there is one."""
 
-_MAY_BE_EMPTY = (READER_STATE, "streaming_committer_raw_states")
+_STATES_THAT_MAY_BE_EMPTY = (READER_STATE, "streaming_committer_raw_states")
 """List states of Flink that may be empty: splits of `SourceOperator`, uncommitted data of `CommitterOperator`."""
 
 
@@ -29,22 +29,22 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
     """
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
-        scarce_states = _scarce_states(operator, parallelism)
-        if _EXPIRED_FILES in scarce_states:
+        count_by_state = _scarce_states(operator, parallelism)
+        if _EXPIRED_FILES_STATE in count_by_state:
             yield (
                 f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
-                f"element of {_EXPIRED_FILES} in every subtask, and there are {scarce_states.pop(_EXPIRED_FILES)} for "
-                f"{parallelism}. The job would fail as soon as it starts, also if Flink itself changed the "
+                f"element of {_EXPIRED_FILES_STATE} in every subtask, and there are "
+                f"{count_by_state.pop(_EXPIRED_FILES_STATE)} for {parallelism}. The job would fail as soon as it starts, also if Flink itself changed the "
                 f"parallelism. Keep the sink at parallelism {operator.parallelism}, in the request and in the table "
                 "(sink.parallelism)"
             )
-        if scarce_states:
-            state_texts = [f"{name} has {element_count}" for name, element_count in scarce_states.items()]
+        if count_by_state:
+            state_texts = [f"{name} has {element_count}" for name, element_count in count_by_state.items()]
             yield (
                 f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
                 f"subtasks ({first_of(state_texts, _MOST_SHOWN)}), so some start with none. Some sink writers need "
                 "one: they fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an "
-                f"operator at parallelism {min(scarce_states.values())} or less, in the request and in the job"
+                f"operator at parallelism {min(count_by_state.values())} or less, in the request and in the job"
             )
 
 
@@ -52,14 +52,19 @@ def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
     """Return the number of elements of each list state with some in every old subtask, but too few for the new ones."""
     if parallelism <= operator.parallelism:
         return {}
-    element_counts: Counter[str] = Counter()
-    subtask_counts: Counter[str] = Counter()
+    element_count_by_state: Counter[str] = Counter()
+    subtask_count_by_state: Counter[str] = Counter()
     for state in (state for stream in operator.operator for state in stream.states):
-        if state.mode is DistributionMode.SPLIT_DISTRIBUTE and state.elements and state.name not in _MAY_BE_EMPTY:
-            element_counts[state.name] += len(state.elements)
-            subtask_counts[state.name] += 1
+        if (
+            state.mode is DistributionMode.SPLIT_DISTRIBUTE
+            and state.elements
+            and state.name not in _STATES_THAT_MAY_BE_EMPTY
+        ):
+            element_count_by_state[state.name] += len(state.elements)
+            subtask_count_by_state[state.name] += 1
     return {
         name: element_count
-        for name, element_count in element_counts.items()
-        if element_count < parallelism and (subtask_counts[name] == operator.parallelism or name == _EXPIRED_FILES)
+        for name, element_count in element_count_by_state.items()
+        if element_count < parallelism
+        and (subtask_count_by_state[name] == operator.parallelism or name == _EXPIRED_FILES_STATE)
     }

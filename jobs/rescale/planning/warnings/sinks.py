@@ -9,7 +9,7 @@ from rescale.planning.request.request import Request
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import Surgery
 
-_UIDS_BESIDE_THE_WRITER = (
+_UID_TEMPLATES_BESIDE_WRITER = (
     "Sink Committer: {}",
     "Sink {} Global Committer",
     "{}: FileSinkCompactorCoordinator",
@@ -28,8 +28,8 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     for renamed in surgery.renamed:
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining_uids := _remaining_uids_of(uid, staying_ids):
-            new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            renames = " and ".join(f"{uid} to {new_uids[uid]}" for uid in remaining_uids)
+            new_uid_by_uid = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
+            renames = " and ".join(f"{uid} to {new_uid_by_uid[uid]}" for uid in remaining_uids)
             advice = f"rename {renames}" if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
@@ -60,4 +60,4 @@ def _remaining_uids_of(uid: str, staying_ids: set[str]) -> list[str]:
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     """Return the uids of the operators that a sink with this uid may have beside its writer, in a fixed order."""
-    return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
+    return tuple(template.format(uid) for template in _UID_TEMPLATES_BESIDE_WRITER)

@@ -92,9 +92,9 @@ def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
     `is_stopped` tells whether the snapshot is a savepoint that stopped the job.
     """
     if surgery.dropped:
-        labels = ", ".join(operator.label for operator in surgery.dropped)
+        labels_text = ", ".join(operator.label for operator in surgery.dropped)
         dropped_bytes = sum(operator.bytes for operator in surgery.dropped)
-        yield f"{labels}: dropped, as requested; {dropped_bytes:,} bytes of state are not in the result"
+        yield f"{labels_text}: dropped, as requested; {dropped_bytes:,} bytes of state are not in the result"
     for change in surgery.kafka:
         if change.becomes_source:
             yield (
@@ -106,23 +106,27 @@ def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
                 f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is "
                 "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
             )
-        topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
-        for topic, new_topic in topics.items():
+        new_name_by_topic = {
+            partition.topic: partition.new_topic for partition in change.partitions if partition.new_topic is not None
+        }
+        for topic, new_topic in new_name_by_topic.items():
             yield (
                 f"{change.label}: its offsets in {topic} become offsets in {new_topic}, as requested. This is only "
                 "right if both topics have the same records at the same offsets"
             )
-        partitions = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
-        if partitions:
+        dropped_names = [
+            f"{partition.topic}-{partition.partition}" for partition in change.partitions if partition.dropped
+        ]
+        if dropped_names:
             yield (
-                f"{change.label}: the offsets of {first_of(partitions, _MOST_SHOWN)} are dropped, as requested. "
+                f"{change.label}: the offsets of {first_of(dropped_names, _MOST_SHOWN)} are dropped, as requested. "
                 "A job that still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
-        reread = "" if restarted.assigned else ", and a source reads their input again"
+        reread_clause = "" if restarted.assigned else ", and a source reads their input again"
         yield (
-            f"{restarted.label}: its finished subtasks run again, as requested{reread}. Flink refuses the result if an "
-            "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
+            f"{restarted.label}: its finished subtasks run again, as requested{reread_clause}. Flink refuses the result if "
+            "an operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:
         keyed_clause = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
@@ -161,7 +165,9 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     Canonical state does not say where a job keeps its timers.
     """
     holders: list[KeyedStream | Changelog] = [*operator.keyed]
-    holders += (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
+    holders += (
+        changelog for changelog in operator.changelogs if not any(isinstance(part, Database) for part in changelog.base)
+    )
     headers = [holder.parsed for holder in holders if holder.parsed is not None]
     lists_timers = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and lists_timers and not operator.duplicate_timers

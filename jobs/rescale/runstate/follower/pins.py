@@ -75,18 +75,18 @@ class Pins:
         Raises `SnapshotError` if a file is gone, because Flink has deleted it.
         """
         metadata_uri = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        snapshot_files = list_files(metadata_uri, self.allow_prefixes)
+        file_list = list_files(metadata_uri, self.allow_prefixes)
         size_by_uri = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
         missing_files: list[Span] = []
-        for uri, version in stats_of(snapshot_files.files).items():
+        for uri, version in stats_of(file_list.uris).items():
             size = size_by_uri.get(self._pin_uri(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
                 missing_files.append(_whole_file(uri, version))
         side_by_side(self._keep, missing_files)
-        self._keep(_whole_file(metadata_uri, snapshot_files.metadata))
-        return self._pinned_checkpoint(checkpoint, snapshot_files.files)
+        self._keep(_whole_file(metadata_uri, file_list.metadata_pin))
+        return self._pinned_checkpoint(checkpoint, file_list.uris)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, except SST files that compactions wrote.
@@ -182,7 +182,7 @@ class Pins:
     def _original_uris(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata_uri = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        return list_files(metadata_uri, self.allow_prefixes, self._metadata_uri(checkpoint, metadata_name)).files
+        return list_files(metadata_uri, self.allow_prefixes, self._metadata_uri(checkpoint, metadata_name)).uris
 
     def _metadata_uri(self, checkpoint: int, metadata_name: str = METADATA) -> str:
         """Return the URI of a pinned checkpoint's metadata file; `metadata_name` is `_metadata` or `_flushed`."""

@@ -15,8 +15,8 @@ from rescale.storage.store import Pin, open_store
 class FileList(NamedTuple):
     """The version of a `_metadata`, and the URIs of the other files that it names."""
 
-    metadata: Pin
-    files: tuple[str, ...]
+    metadata_pin: Pin
+    uris: tuple[str, ...]
 
 
 def list_files(metadata_uri: str, allow_prefixes: tuple[str, ...], read_from: str | None = None) -> FileList:
