@@ -95,7 +95,7 @@ def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Cl
         patch.object(planner, "PART_SIZE", sizes.part),
         patch.object(planner, "CHUNK_SIZE", sizes.chunk),
         patch.object(inline, "INLINE_LIMIT", sizes.inline),
-        patch.object(database_streams, "FOREIGN_SHARE", sizes.foreign_share),
+        patch.object(database_streams, "MOST_FOREIGN_SHARE", sizes.foreign_share),
         patch.object(rows_writer, "TABLE_BYTES", sizes.table),
         patch.object(claim, "datetime", clock),
         _release_restored(),

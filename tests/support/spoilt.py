@@ -119,7 +119,7 @@ def publish_result(folder: Path, files: str, name: str = NATIVE) -> Plan:
     source = relocated(name, folder / "source")
     with (
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
-        patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
+        patch("rescale.planning.streams.database_streams.MOST_FOREIGN_SHARE", 2),
     ):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files=files)
     certify(plan, Proof.FILES)

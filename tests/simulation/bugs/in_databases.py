@@ -32,7 +32,7 @@ from simulation.bugs.planting import Planter, after, both, method, nothing
 
 Bug = partial(planting.Bug, native=True)
 
-_reuse, _tombstone_files, _files = _Assembly._reuse, _Assembly._tombstone_files, DatabasePlanner._files
+_reuse, _tombstone_files, _files = _Assembly._reuse, _Assembly._tombstone_files, DatabasePlanner._piece_by_name
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
 _written, _rows_of_blocks = rows_writer._written_tables, rows_writer.rows_of_blocks
 _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
@@ -190,10 +190,10 @@ BUGS = [
     Bug("databases: no range tombstones hide foreign rows", method(_Assembly, "_tombstone_files", lambda *_: iter(()))),
     Bug("databases: range tombstones hide a key group too many", _hidden(_hiding_one_group_more)),
     Bug("databases: range tombstones are too old", _hidden(_with_too_old_deletions)),
-    Bug("databases: SST files change places", method(DatabasePlanner, "_files", after(_files, _rotated))),
+    Bug("databases: SST files change places", method(DatabasePlanner, "_piece_by_name", after(_files, _rotated))),
     Bug(
         "databases: SST files of another subtask",
-        method(DatabasePlanner, "_files", _with_file_of_a_neighbour),
+        method(DatabasePlanner, "_piece_by_name", _with_file_of_a_neighbour),
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_source)),
     Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),

@@ -208,7 +208,7 @@ BUGS = [
     Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_first_subtask)),
     Bug("pieces: neighbours in any file are joined", function(merge_adjacent, _with_neighbours_in_any_file)),
     Bug("pieces: a part begins one byte late", function(split, _shifted_by_one_byte)),
-    Bug("headers: ids are never translated", method(HeaderPlanner, "_table_number", lambda self, table: None)),
+    Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table_number", lambda self, table: None)),
     Bug("regroup: divided, not taken modulo", _moved(lambda s, r: r[0].groups * s._new_max // s._old_max)),
     Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
     Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),

@@ -78,7 +78,7 @@ def test_compressed_heap_stream_is_recognised(tmp_path: Path, monkeypatch: pytes
 def test_framing_of_a_large_group_is_recognised_from_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rescale.snapshot.reading.framing._MOST_WALKED", 40)
+    monkeypatch.setattr("rescale.snapshot.reading.framing._MOST_WALKED_BYTES", 40)
     assert len(write_group(0, records(0), 1)) > 40
     assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL
     monkeypatch.setattr(written, "write_group", heap_group(9, (1, 0, 2)))

@@ -34,9 +34,9 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
             yield (
                 f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
                 f"element of {_EXPIRED_FILES_STATE} in every subtask, and there are "
-                f"{count_by_state.pop(_EXPIRED_FILES_STATE)} for {parallelism}. The job would fail as soon as it starts, also if Flink itself changed the "
-                f"parallelism. Keep the sink at parallelism {operator.parallelism}, in the request and in the table "
-                "(sink.parallelism)"
+                f"{count_by_state.pop(_EXPIRED_FILES_STATE)} for {parallelism}. The job would fail as soon as "
+                f"it starts, also if Flink itself changed the parallelism. Keep the sink at parallelism "
+                f"{operator.parallelism}, in the request and in the table (sink.parallelism)"
             )
         if count_by_state:
             state_texts = [f"{name} has {element_count}" for name, element_count in count_by_state.items()]

@@ -125,8 +125,9 @@ def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
     for restarted in surgery.restarted:
         reread_clause = "" if restarted.assigned else ", and a source reads their input again"
         yield (
-            f"{restarted.label}: its finished subtasks run again, as requested{reread_clause}. Flink refuses the result if "
-            "an operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
+            f"{restarted.label}: its finished subtasks run again, as requested{reread_clause}. Flink refuses the "
+            "result if an operator that is chained to it, or comes after it, still counts as finished: restart that "
+            "one, too"
         )
     for state in surgery.dropped_states:
         keyed_clause = "; for this, all records are read and rewritten one by one" if state.elements is None else ""

@@ -132,7 +132,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
         target = tmp_path_factory.mktemp("finished") / "target"
         with (
             patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
-            patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
+            patch("rescale.planning.streams.database_streams.MOST_FOREIGN_SHARE", 2),
         ):
             plan = plan_rescale(snapshots.directory(NATIVE), str(target), parallelism)
         certify(plan)

@@ -28,7 +28,7 @@ BY_FILES = "in RocksDB directories that were compared by their files, no row was
 
 def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
     """Move the snapshot with whole files, however few of their rows belong to the subtask."""
-    with patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", foreign_share):
+    with patch("rescale.planning.streams.database_streams.MOST_FOREIGN_SHARE", foreign_share):
         plan = plan_rescale(str(source), str(target), shape)
     move(plan, InProcessTasks())
     return plan
