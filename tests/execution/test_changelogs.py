@@ -109,7 +109,7 @@ def test_every_record_of_a_changelog_is_in_the_result(
     assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
-    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[result_format]}
+    assert {kind for operator in result.operators for kind in operator.holder_kinds} == {kinds[result_format]}
     assert diff_snapshots(twin(name), result, InProcessTasks()).equal
 
 

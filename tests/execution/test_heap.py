@@ -50,7 +50,7 @@ def test_every_record_of_heap_state_is_in_the_result(
     assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
-    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[result_format]}
+    assert {kind for operator in result.operators for kind in operator.holder_kinds} == {kinds[result_format]}
     assert diff_snapshots(snapshots.opened(name), result, InProcessTasks()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())

@@ -24,7 +24,7 @@ ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec
 @pytest.mark.slow
 def test_flink_continues_from_rescaled_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
     source = flink_2.snapshot(JOB, tmp_path / "source", "native")
-    assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
+    assert {kind for o in open_snapshot(str(source)).operators for kind in o.holder_kinds} == {"RocksDB directories"}
     copy, cut, rehashed, canonical = (tmp_path / name for name in ("copy", "cut", "rehashed", "canonical"))
     execute_without_spark(plan_rescale(str(source), str(copy)))
     execute_without_spark(plan_rescale(str(source), str(cut), ["5"]))

@@ -130,7 +130,7 @@ def test_broken_framing_is_refused_with_its_file(compressed: bool, tmp_path: Pat
     of, files = operator_with(tmp_path, (VALUE, data, compressed))
     with pytest.raises(SnapshotError, match="a state id that is not in the header") as caught:
         sample_keys(of, files)
-    assert caught.value.path == files.versions[0][0]
+    assert caught.value.path == files.pinned_files[0][0]
     at = of.keyed[0].groups[0]
     assert at is not None
     assert caught.value.offset == (None if compressed else at.start + group.index(b"\0\1\0"))
@@ -140,7 +140,7 @@ def test_damaged_compressed_group_is_refused_with_its_file(tmp_path: Path) -> No
     of, files = operator_with(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
     with pytest.raises(SnapshotError, match="checksum") as caught:
         sample_keys(of, files)
-    assert caught.value.path == files.versions[0][0]
+    assert caught.value.path == files.pinned_files[0][0]
 
 
 @pytest.mark.parametrize("name", ["2-changelog-over-heap", "2-changelog-over-rocksdb"])

@@ -41,7 +41,7 @@ def test_metadata_in_memory_is_not_read_again_and_not_sent_to_tasks(files: Snaps
     assert sent.metadata is None
     with pytest.raises(SnapshotError) as caught:
         sent.read(Extent(0, 5, 5))
-    assert caught.value.path == files.versions[0][0]
+    assert caught.value.path == files.pinned_files[0][0]
 
 
 def test_changed_file_is_refused_unless_its_version_is_ignored(files: SnapshotFiles) -> None:

@@ -125,7 +125,7 @@ def release_line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
 
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:
     """Return (operator id, name) for every line of a text file (`parse_uids`)."""
-    return parse_uids(read_text(path, option("uids").file).splitlines())
+    return parse_uids(read_text(path, option("uids").file_noun).splitlines())
 
 
 def add_base(parser: argparse.ArgumentParser) -> None:

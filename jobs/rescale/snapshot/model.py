@@ -123,7 +123,7 @@ class Operator:
 
     @property
     def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:
-        return (*self.keyed, *self.metadata_bytesbases, *self.changelogs)
+        return (*self.keyed, *self.databases, *self.changelogs)
 
     @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
@@ -190,7 +190,7 @@ class Operator:
     @property
     def can_become_canonical(self) -> bool:
         """Whether the operator has keyed state in another format that Rescale can make canonical."""
-        return bool(self.metadata_bytesbases or self.changelogs or self.raw_timers or self.heap_streams)
+        return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
 
     @property
     def heap_streams(self) -> tuple[KeyedStream, ...]:
@@ -201,7 +201,7 @@ class Operator:
     def holder_kinds(self) -> list[str]:
         """Kinds of the holders of the managed keyed state; Flink restores an operator only if there is one kind."""
         stream_kinds = {f"{stream.framing.value} streams" for stream in self.keyed}
-        directory_kinds = {"RocksDB directories" for _ in self.metadata_bytesbases}
+        directory_kinds = {"RocksDB directories" for _ in self.databases}
         changelog_kinds = {"changelogs" for _ in self.changelogs}
         other_kinds = {type(other.handle).__name__ for other in self.other_keyed}
         return sorted(stream_kinds | directory_kinds | changelog_kinds | other_kinds)

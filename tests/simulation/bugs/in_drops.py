@@ -13,7 +13,7 @@ from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot import dropped_states, surgery
-from rescale.snapshot.dropped_states import lost_states, state_names, without_states
+from rescale.snapshot.dropped_states import state_names, states_to_drop, without_states
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, as_dropped
 from simulation.bugs.planting import Bug, Planter, after, function, method
@@ -36,7 +36,7 @@ def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
         known = {state.name for state in asked.dropped_states if state.operator_id == operator.operator_id}
         others = [name for name in state_names(operator) if name not in known]
         if known and others:
-            return replace(asked, dropped_states=(*asked.dropped_states, *lost_states(operator, others[0])))
+            return replace(asked, dropped_states=(*asked.dropped_states, *states_to_drop(operator, others[0])))
     return asked
 
 
@@ -47,7 +47,7 @@ def _with_states_of_that_name(operators: Sequence[Operator], asked: Surgery) -> 
     staying = [operator for operator in operators if operator.operator_id not in gone]
     return replace(
         asked,
-        dropped_states=tuple(lost for operator in staying for name in names for lost in lost_states(operator, name)),
+        dropped_states=tuple(lost for operator in staying for name in names for lost in states_to_drop(operator, name)),
     )
 
 

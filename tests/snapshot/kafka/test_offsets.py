@@ -79,7 +79,7 @@ def holding(
     source = operator("orders", len(subtasks), elements=tuple(streams))
     if coordinator is not None:
         source = replace(source, entry=replace(source.entry, coordinator=InlineStream("coordinator", coordinator)))
-    return replace(snapshot(source), data=bytes(data))
+    return replace(snapshot(source), metadata_bytes=bytes(data))
 
 
 def only(kafka_snapshot: Snapshot) -> KafkaOffsets:

@@ -13,7 +13,7 @@ from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.operator_state import OperatorStateHeader
-from rescale.snapshot.dropped_states import DroppedState, lost_states
+from rescale.snapshot.dropped_states import DroppedState, states_to_drop
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NOT_READ, Dropped, Renamed, Surgery, apply_surgery, as_dropped
 from rescale.text.errors import IntegrityError
@@ -39,7 +39,7 @@ def renamed(uid: str, new: str, *, known: bool = True) -> Renamed:
 
 
 def dropped(of: Operator, name: str) -> DroppedState:
-    (lost,) = lost_states(of, name)
+    (lost,) = states_to_drop(of, name)
     return lost
 
 

@@ -166,7 +166,7 @@ def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], na
 
 
 def test_one_native_stream_makes_the_result_native() -> None:
-    mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), tag=RAW_TAG))
+    mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), handle_tag=RAW_TAG))
     check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed, properties=NATIVE))
     with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
         check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed))
@@ -211,7 +211,7 @@ def test_metadata_that_differs_from_the_certificate_is_refused() -> None:
         check_certified(entry(STATELESS, operator_id="0" * 32)(result), certificate_for(result))
     assert caught.value.expected == "no such operator"
     with pytest.raises(IntegrityError, match="is not the certified one"):
-        check_certified(replace(result, data=b"other"), certificate_for(result))
+        check_certified(replace(result, metadata_bytes=b"other"), certificate_for(result))
 
 
 SOURCE_FILE = "/source/shared.sst"

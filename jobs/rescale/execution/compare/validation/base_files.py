@@ -71,7 +71,7 @@ def _earlier_algorithm(
     """Return the algorithm of the checksum by which a file was proven before; None if it was not."""
     if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
         return None
-    (uri, pin), (copy_uri, copy_pin) = base.versions[pair.source.file], result.versions[pair.result.file]
+    (uri, pin), (copy_uri, copy_pin) = base.pinned_files[pair.source.file], result.pinned_files[pair.result.file]
     assert pin is not None
     return copies.algorithm_of(Span(uri, pair.source.start, pair.source.length, pin), copy_uri, copy_pin)
 
@@ -136,6 +136,6 @@ def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> 
     if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
         return False
     if base.uri(pair.source) == result.uri(pair.result):
-        base_version, result_version = base.versions[pair.source.file][1], result.versions[pair.result.file][1]
+        base_version, result_version = base.pinned_files[pair.source.file][1], result.pinned_files[pair.result.file][1]
         return base_version is not None and base_version.matches(result_version)
     return is_one_file(base.uri(pair.source), result.uri(pair.result))

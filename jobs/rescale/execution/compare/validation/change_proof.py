@@ -161,7 +161,7 @@ class ChangeProof:
         """Return the proofs by index of the operator. Raises `IntegrityError` for the first difference."""
         result = result_with_tables(self.result)
         joined_files = (
-            _JoinedFiles(self.later, self.base.source_snapshot, self.plan.contents.versions),
+            _JoinedFiles(self.later, self.base.source_snapshot, self.plan.contents.pinned_files),
             _JoinedFiles(self.result, self.base.result_snapshot, is_pinned=False),
         )
         change_checks: list[ChangeCheck] = []
@@ -341,9 +341,9 @@ class _JoinedFiles:
         is_pinned: bool = True,
     ) -> None:
         later_files = later.contents if is_pinned else later.contents.without_pins()
-        snapshot_files = (*later_files.versions, *earlier.contents.versions)
+        snapshot_files = (*later_files.pinned_files, *earlier.contents.pinned_files)
         self.contents = SnapshotFiles((*snapshot_files, *other_files), later.metadata_bytes)
-        self.earlier_indexes = range(len(later_files.versions), len(snapshot_files))
+        self.earlier_indexes = range(len(later_files.pinned_files), len(snapshot_files))
         self.first_other_index = len(snapshot_files)
 
 

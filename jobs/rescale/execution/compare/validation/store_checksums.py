@@ -93,7 +93,7 @@ def _common_etag_checksum(source: SnapshotFiles, result: SnapshotFiles, check: F
     pair = check.pair
     if not (source.is_whole(pair.source) and result.is_whole(pair.result)):
         return None
-    pins = source.versions[pair.source.file][1], result.versions[pair.result.file][1]
+    pins = source.pinned_files[pair.source.file][1], result.pinned_files[pair.result.file][1]
     first, second = (checksum_of_etag(pin.etag or "") if pin is not None else None for pin in pins)
     return first if first == second and pair.source.length == pair.result.length else None
 
@@ -129,11 +129,11 @@ class _SnapshotChecksums:
                 yield Checksum(crc.name, total_crc)
 
     def _stored_checksums(self, file_index: int) -> dict[str, int]:
-        uri, pin = self._snapshot_files.versions[file_index]
+        uri, pin = self._snapshot_files.pinned_files[file_index]
         return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
 
     def _size(self, file_index: int) -> int:
-        pin = self._snapshot_files.versions[file_index][1]
+        pin = self._snapshot_files.pinned_files[file_index][1]
         return -1 if pin is None else pin.size
 
 
