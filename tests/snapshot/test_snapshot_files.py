@@ -38,7 +38,7 @@ def test_metadata_in_memory_is_not_read_again_and_not_sent_to_tasks(files: Snaps
     assert files.read(Extent(0, 5, 5)) == DATA[5:10]
     sent = pickle.loads(pickle.dumps(files))
     assert sent == files
-    assert sent.metadata is None
+    assert sent.metadata_bytes is None
     with pytest.raises(SnapshotError) as caught:
         sent.read(Extent(0, 5, 5))
     assert caught.value.path == files.pinned_files[0][0]

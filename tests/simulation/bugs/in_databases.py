@@ -125,7 +125,7 @@ def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> di
 
 
 def _refer_to_other_files(self: Any, subtask: int, groups: Any, files: Any, header: Any) -> None:
-    _add_files(self, subtask, groups, _rotated(files) if self._referring is not None else files, header)
+    _add_files(self, subtask, groups, _rotated(files) if self.referable_sizes is not None else files, header)
 
 
 def _with_header_of_one_source(self: Any, old_holders: Any, *rest: Any, **named: Any) -> Any:
