@@ -151,7 +151,9 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     named = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
     assert operator.entry.coordinator is not None
     assert operator.entry.coordinator.data == i32(1) + versioned(1, i32(4) + named)
-    assert all(stream.parsed is not None and stream.parsed.compressed is compressed for stream in operator.operator)
+    assert all(
+        stream.parsed is not None and stream.parsed.compressed is compressed for stream in operator.element_streams
+    )
     certificate = read_certificate(target)
     assert "every partition is one split" in certificate.proves
     assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.surgery))
@@ -168,7 +170,9 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_header_of_reader_state_is_the_one_that_flink_writes(line: str) -> None:
     """The header is the same for every FLIP-27 source."""
-    (stream, *_) = next(o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator).operator
+    (stream, *_) = next(
+        o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator
+    ).element_streams
     assert reader_state_header(stream.header) == stream.header
 
 
@@ -203,9 +207,9 @@ def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path
     source = open_snapshot(savepoint(tmp_path / "source", old=True))
     offsets_changes = KafkaRequest(sources={"orders": ""})
     (operator,) = source.operators
-    (stream, *rest) = operator.operator
+    (stream, *rest) = operator.element_streams
     mine = replace(stream.states[0], name="mine")
-    more = replace(operator, operator=(replace(stream, states=(*stream.states, mine)), *rest))
+    more = replace(operator, element_streams=(replace(stream, states=(*stream.states, mine)), *rest))
     with pytest.raises(UnsupportedError, match="with other state than Kafka offsets") as caught:
         add_kafka_changes(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
     assert caught.value.found == "mine"

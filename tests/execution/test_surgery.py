@@ -227,10 +227,10 @@ def test_dropped_state_is_missing_and_its_operator_stays(
 def _any_states(snapshot: Snapshot) -> list[str]:
     """Return a keyed state and an operator state that can be dropped."""
     keyed = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
-    listed = next(o for o in snapshot.operators if any(s.elements for e in o.operator for s in e.states))
+    listed = next(o for o in snapshot.operators if any(s.elements for e in o.element_streams for s in e.states))
     return [
         f"{keyed.operator_id}:{keyed.keyed[0].state_names[0]}",
-        f"{listed.operator_id}:{next(s.name for e in listed.operator for s in e.states)}",
+        f"{listed.operator_id}:{next(s.name for e in listed.element_streams for s in e.states)}",
     ]
 
 

@@ -69,7 +69,7 @@ def test_header_and_elements_make_up_the_whole_stream(name: str) -> None:
         handles = {
             subtask.index: (subtask.state or SubtaskState()).managed_operator for subtask in operator.entry.subtasks
         }
-        for stream in operator.operator:
+        for stream in operator.element_streams:
             handle = handles[stream.subtask]
             assert handle is not None
             extents = element_extents(handle.states, stream.extent.length)

@@ -114,4 +114,4 @@ def test_elements_whose_ends_are_known_are_accepted() -> None:
     refuse_unreadable_state(elements((0, 40), (40, 0), (40, 0), compressed=True))
     refuse_unreadable_state(elements((0, 40), (0, 40), (0, 40), compressed=False))
     for name in names():
-        assert not any(stream.shares_offsets for o in opened(name).operators for stream in o.operator), name
+        assert not any(stream.shares_offsets for o in opened(name).operators for stream in o.element_streams), name

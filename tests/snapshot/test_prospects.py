@@ -100,7 +100,7 @@ def test_prospects_list_every_state() -> None:
         shown = opened(name)
         for prospect, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
             held = {state.name for state in held_by.keyed_states}
-            held |= {state.name for stream in held_by.operator for state in stream.states}
+            held |= {state.name for stream in held_by.element_streams for state in stream.states}
             assert held <= {state.name for state in prospect.states}, name
 
 

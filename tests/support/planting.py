@@ -161,6 +161,6 @@ def streams_of(operator: Operator, slot: Slot) -> tuple[KeyedStream, ...] | tupl
     return {
         Slot.KEYED: operator.keyed,
         Slot.RAW_KEYED: operator.raw_keyed,
-        Slot.OPERATOR: operator.operator,
-        Slot.RAW_OPERATOR: operator.raw_operator,
+        Slot.OPERATOR: operator.element_streams,
+        Slot.RAW_OPERATOR: operator.raw_element_streams,
     }[slot]

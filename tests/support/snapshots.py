@@ -93,5 +93,5 @@ def element_streams() -> tuple[Elements, ...]:
         Elements(f"{name} {operator.label} {stream.subtask}", opened(name), stream)
         for name in names()
         for operator in opened(name).operators
-        for stream in operator.operator
+        for stream in operator.element_streams
     )

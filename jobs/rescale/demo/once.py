@@ -101,7 +101,9 @@ def _state_text(operator: Operator, subtask: int) -> str:
     if subtask >= operator.parallelism:
         return "-"
     parts = [_keys_text(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
-    parts += [_elements_text(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
+    parts += [
+        _elements_text(s) for s in (*operator.element_streams, *operator.raw_element_streams) if s.subtask == subtask
+    ]
     return "; ".join(parts)
 
 

@@ -146,5 +146,5 @@ def _smallest_keys(key_type: str | None, max_parallelism: int, parallelism: int)
 
 
 def _dealt_states(operator: Operator) -> tuple[str, ...]:
-    states = (state for stream in operator.operator for state in stream.states if state.elements)
+    states = (state for stream in operator.element_streams for state in stream.states if state.elements)
     return tuple(dict.fromkeys(state.name for state in states if state.mode is DistributionMode.SPLIT_DISTRIBUTE))

@@ -36,7 +36,7 @@ class UnionList:
 def union_lists(snapshot: Snapshot, operator: Operator, parallelism: int) -> list[UnionList]:
     """Return the union list states of an operator that is restored at `parallelism`."""
     states_by_name: dict[str, list[ElementState]] = {}
-    for stream in operator.operator:
+    for stream in operator.element_streams:
         for state in stream.states:
             if state.mode is DistributionMode.UNION:
                 states_by_name.setdefault(state.name, []).append(state)

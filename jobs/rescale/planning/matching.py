@@ -242,7 +242,7 @@ def _operators_in_the_way(
 def _states(operator: Operator) -> frozenset[StateSignature]:
     keyed_signatures = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
     element_signatures = set()
-    for stream in (*operator.operator, *operator.raw_operator):
+    for stream in (*operator.element_streams, *operator.raw_element_streams):
         header = stream.parsed
         description_by_name = {s.name: s.raw for s in header.states} if header else {}
         element_signatures |= {

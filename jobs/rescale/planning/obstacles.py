@@ -54,5 +54,5 @@ def _refuse_unmergeable_headers(operator: Operator) -> None:
         )
     if operator.heap_timers:
         header_planner.plan((), operator.heap_timers)
-    if operator.operator:
-        common_header(operator, operator.operator, Literals())
+    if operator.element_streams:
+        common_header(operator, operator.element_streams, Literals())

@@ -125,7 +125,7 @@ def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     for operator in snapshot.operators:
         keyed_headers = {id(header): header for header in operator.parsed_headers}
         element_headers = {
-            id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None
+            id(stream.parsed): stream.parsed for stream in operator.element_streams if stream.parsed is not None
         }
         yield from (header.key_serializer for header in keyed_headers.values())
         states = [state for header in keyed_headers.values() for state in header.states]

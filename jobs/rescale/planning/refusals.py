@@ -71,7 +71,7 @@ def refuse_unreadable_state(operator: Operator) -> None:
             advice="let Flink itself change the parallelism when it restores the job, or run the job on RocksDB or the "
             "heap, whose state Rescale can read",
         )
-    for stream in operator.operator:
+    for stream in operator.element_streams:
         if stream.shares_offsets:
             raise SnapshotError(
                 "compressed elements of operator state share an offset, so it is unknown where each of them begins",

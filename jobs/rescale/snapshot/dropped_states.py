@@ -53,7 +53,7 @@ def states_to_drop(operator: Operator, name: str) -> tuple[DroppedState, ...]:
 
 def state_names(operator: Operator) -> list[str]:
     """Return the sorted names of the states that can be dropped."""
-    element_states = [state.name for stream in operator.operator for state in stream.states]
+    element_states = [state.name for stream in operator.element_streams for state in stream.states]
     return sorted({*_type_by_keyed_state(operator), *element_states})
 
 
@@ -62,8 +62,8 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     if not names:
         return operator
     entry, dropped_states = operator.entry, frozenset(names) & _type_by_keyed_state(operator).keys()
-    streams = tuple(filter(None, (_stream_without(stream, names) for stream in operator.operator)))
-    operator = replace(operator, operator=streams, dropped_states=dropped_states)
+    streams = tuple(filter(None, (_stream_without(stream, names) for stream in operator.element_streams)))
+    operator = replace(operator, element_streams=streams, dropped_states=dropped_states)
     if not dropped_states or dropped_states != _type_by_keyed_state(operator).keys():
         return operator
     subtasks = tuple(
@@ -100,7 +100,7 @@ def _keyed_states_to_drop(operator: Operator, name: str) -> Iterator[DroppedStat
     if name not in type_by_state and all(holder.parsed is not None for holder in operator.managed_keyed):
         return
     if any(holder.parsed is None for holder in operator.managed_keyed):
-        if name in {state.name for stream in operator.operator for state in stream.states}:
+        if name in {state.name for stream in operator.element_streams for state in stream.states}:
             return
         raise UnsupportedError(
             "an unknown serializer hides the names of the keyed states, so no single state can be left out",
@@ -114,10 +114,10 @@ def _keyed_states_to_drop(operator: Operator, name: str) -> Iterator[DroppedStat
 
 
 def _element_states_to_drop(operator: Operator, name: str) -> Iterator[DroppedState]:
-    states = [state for stream in operator.operator for state in stream.states if state.name == name]
+    states = [state for stream in operator.element_streams for state in stream.states if state.name == name]
     if not states:
         return
-    if any(stream.parsed is None for stream in operator.operator if stream.header):
+    if any(stream.parsed is None for stream in operator.element_streams if stream.header):
         raise UnsupportedError(
             "an unknown serializer hides the other states in the header of the operator state",
             operator=operator.label,

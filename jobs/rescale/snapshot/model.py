@@ -84,8 +84,8 @@ class Operator:
     label: str
     keyed: tuple[KeyedStream, ...]
     raw_keyed: tuple[KeyedStream, ...]
-    operator: tuple[ElementStream, ...]
-    raw_operator: tuple[ElementStream, ...]
+    element_streams: tuple[ElementStream, ...]
+    raw_element_streams: tuple[ElementStream, ...]
     other_keyed: tuple[OtherKeyed, ...]
     channel_bytes: int
     databases: tuple[Database, ...] = ()
@@ -111,9 +111,9 @@ class Operator:
         """Return the key groups that Flink assigns to a subtask at the stored parallelism."""
         return key_group_range(self.max_parallelism, self.parallelism, subtask)
 
-    def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
+    def element_streams_in(self, slot: Slot) -> tuple[ElementStream, ...]:
         """Return the managed or the raw operator state; `slot` is one of the `OPERATOR_SLOTS`."""
-        return self.operator if slot is Slot.OPERATOR else self.raw_operator
+        return self.element_streams if slot is Slot.OPERATOR else self.raw_element_streams
 
     @property
     def has_changelog(self) -> bool:
@@ -221,7 +221,7 @@ class Operator:
     def bytes(self) -> int:
         """Size of all state of the operator in bytes, without its coordinator."""
         keyed_bytes = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
-        element_bytes = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
+        element_bytes = sum(stream.extent.length for stream in (*self.element_streams, *self.raw_element_streams))
         return keyed_bytes + element_bytes + sum(other.size for other in self.other_keyed) + self.channel_bytes
 
 

@@ -159,14 +159,14 @@ class _Judge:
                 yield from self._judged_keyed_states(holder.parsed, holder.framing)
             else:
                 yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
-        streams_by_header = {(s.header, tuple(state.name for state in s.states)): s for s in operator.operator}
+        streams_by_header = {(s.header, tuple(state.name for state in s.states)): s for s in operator.element_streams}
         for stream in streams_by_header.values():
             if stream.parsed is not None:
                 yield from self._judged_element_states(operator, stream.parsed)
             else:
                 reason_unread = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, reason_unread) for state in stream.states)
-        for stream in operator.operator:
+        for stream in operator.element_streams:
             if stream.shares_offsets:
                 reason_of_offsets = shared_offsets_reason(self._line)
                 yield from (JudgedState(state.name, reason_of_offsets) for state in stream.states if state.elements)
@@ -251,7 +251,7 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
         yield "changelog"
     if operator.raw_keyed_without_timers:
         yield "raw keyed state"
-    if operator.raw_operator:
+    if operator.raw_element_streams:
         yield "raw operator state"
     if operator.has_channel_state:
         yield "records in flight"

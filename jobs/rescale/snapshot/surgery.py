@@ -169,7 +169,7 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
         yield LostState("keyed state", "of an unknown serializer", None)
     if operator.raw_keyed_without_timers:
         yield LostState("raw keyed state", "in the operator's own format", None)
-    for prefix, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
+    for prefix, streams in (("", operator.element_streams), ("raw ", operator.raw_element_streams)):
         element_counts: dict[tuple[str, str], int] = defaultdict(int)
         for stream in streams:
             for state in stream.states:
@@ -199,7 +199,7 @@ def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[s
 
 def _file_numbers(operator: Operator) -> Iterator[int]:
     yield from (stream.extent.file for stream in operator.raw_keyed)
-    yield from (stream.extent.file for stream in (*operator.operator, *operator.raw_operator))
+    yield from (stream.extent.file for stream in (*operator.element_streams, *operator.raw_element_streams))
     for holder in operator.managed_keyed:
         yield from holder.file_numbers
 

@@ -174,5 +174,7 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
 
 def inline_bytes(plan: Plan) -> int:
     """Return the bytes of all streams of the result that lie in `_metadata`."""
-    streams = [s for o in open_snapshot(plan.target).operators for s in (*o.keyed, *o.operator, *o.raw_operator)]
+    streams = [
+        s for o in open_snapshot(plan.target).operators for s in (*o.keyed, *o.element_streams, *o.raw_element_streams)
+    ]
     return sum(stream.extent.length for stream in streams if stream.extent.file == 0)

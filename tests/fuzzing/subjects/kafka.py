@@ -40,7 +40,7 @@ def _seeds() -> Iterator[bytes]:
             coordinator = operator.entry.coordinator
             if isinstance(coordinator, InlineStream):
                 yield bytes((_ENUMERATOR,)) + coordinator.data
-            for stream in operator.operator:
+            for stream in operator.element_streams:
                 for state in stream.states:
                     kind = _SPLIT if state.name == "SourceReaderState" else _CONSUMER
                     for element in state.elements[:2]:

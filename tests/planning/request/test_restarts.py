@@ -83,7 +83,7 @@ def test_an_operator_with_union_list_state_is_not_restarted() -> None:
         operator.label
         for operator in opened("2-raw").operators
         if not (operator.managed_keyed or operator.raw_keyed)
-        and any(state.mode.name == "UNION" for stream in operator.operator for state in stream.states)
+        and any(state.mode.name == "UNION" for stream in operator.element_streams for state in stream.states)
     ]
     with pytest.raises(UnsupportedError, match=r"union list state .*, of which every subtask needs all elements"):
         restarted_operators(partially_finished("2-raw", labels[0]), labels[0])

@@ -164,7 +164,7 @@ def test_raw_elements_have_no_header() -> None:
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_every_element_of_a_snapshot_of_flink_is_planned(name: str, parallelism: int) -> None:
     for of in opened(name).operators:
-        sources = of.operator
+        sources = of.element_streams
         streams = [stream for stream in planned_streams(of, parallelism) if stream.slot is Slot.OPERATOR]
         modes = {state.name: state.mode for source in sources for state in source.states}
         assert len(streams) == (parallelism if sources else 0)

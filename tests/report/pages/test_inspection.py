@@ -257,7 +257,7 @@ def test_snapshot_without_a_valid_time_is_of_an_unknown_time() -> None:
 def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     assert shown("1.20-clicks").for_flink is None
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
-    (label,) = (operator.label for operator in consumer.operators if operator.operator)
+    (label,) = (operator.label for operator in consumer.operators if operator.element_streams)
     document = inspection(consumer, release_line=RELEASE_LINES[-1])
     for_flink = document.for_flink
     assert for_flink is not None

@@ -64,7 +64,11 @@ def _with_a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
 
 def _last_subtask_only(operator: Operator, names: Any) -> Operator:
     after_it = without_states(operator, names)
-    return replace(after_it, operator=operator.operator[:-1] + after_it.operator[-1:]) if names else after_it
+    return (
+        replace(after_it, element_streams=operator.element_streams[:-1] + after_it.element_streams[-1:])
+        if names
+        else after_it
+    )
 
 
 def _with_old_header(stream: Any, names: Any) -> Any:

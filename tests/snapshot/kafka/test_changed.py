@@ -44,7 +44,7 @@ def elements(source: Snapshot, operator: int = 0) -> list[list[tuple[bool, bytes
             for state in stream.states
             for extent in state.elements
         ]
-        for stream in source.operators[operator].operator
+        for stream in source.operators[operator].element_streams
     ]
 
 
@@ -101,7 +101,7 @@ def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Pat
         open_snapshot(consumer_savepoint(tmp_path / "s", elements_by_subtask)), DROPPED, becomes_source=True
     )
     assert elements(after) == [[(True, reader_element("orders", 0, 5))], []]
-    states = [state for stream in after.operators[0].operator for state in stream.states]
+    states = [state for stream in after.operators[0].element_streams for state in stream.states]
     assert {(state.name, state.mode) for state in states} == {(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE)}
     (offsets,) = kafka_offsets(after)
     assert offsets.enumerator is not None

@@ -147,7 +147,7 @@ def test_dropped_operator_may_have_a_handle_outside_the_snapshot(tmp_path: Path)
     """The other handles of the operator are readable, and their readers must cope with the missing one."""
     directory = relocated("2-clicks", tmp_path / "taken")
     lost = next(
-        operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.operator
+        operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.element_streams
     )
 
     def repointed(subtask: Subtask) -> Subtask:
@@ -175,7 +175,7 @@ def test_equal_headers_are_held_once(name: str) -> None:
     streams = [
         stream
         for operator in operators
-        for stream in (*operator.keyed, *operator.databases, *operator.operator, *operator.changelogs)
+        for stream in (*operator.keyed, *operator.databases, *operator.element_streams, *operator.changelogs)
     ]
     headers = [stream.header for stream in streams]
     assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)

@@ -232,7 +232,7 @@ def _is_settled(operator: Operator) -> bool:
     An operator without keyed state might not have registered its keyed state yet: Flink writes no handle then.
     """
     keyed_headers = [stream.parsed for stream in operator.managed_keyed]
-    operator_headers = [stream.parsed for stream in operator.operator]
+    operator_headers = [stream.parsed for stream in operator.element_streams]
     if (
         operator.raw_keyed
         or operator.other_keyed
@@ -242,7 +242,7 @@ def _is_settled(operator: Operator) -> bool:
     ):
         return False
     keyed_name_sets = [frozenset(header.names) for header in keyed_headers if header is not None]
-    operator_name_sets = [frozenset(state.name for state in stream.states) for stream in operator.operator]
+    operator_name_sets = [frozenset(state.name for state in stream.states) for stream in operator.element_streams]
     parallelism = operator.entry.parallelism
     return bool(keyed_name_sets) and all(
         len(set(name_sets)) == 1 and len(name_sets) == parallelism

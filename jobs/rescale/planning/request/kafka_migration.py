@@ -67,9 +67,15 @@ def _refuse_without_offsets(source: KafkaOffsets, change: KafkaChange) -> None:
 
 def _refuse_other_state(operator: Operator, version: int) -> None:
     """Raise `UnsupportedError` for state that a `KafkaSource` would not restore, or for an old metadata version."""
-    states = {state.name for stream in operator.operator for state in stream.states if state.elements}
+    states = {state.name for stream in operator.element_streams for state in stream.states if state.elements}
     other_states = sorted(states - {OFFSETS_STATE})
-    if other_states or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
+    if (
+        other_states
+        or operator.raw_element_streams
+        or operator.keyed_headers
+        or operator.raw_keyed
+        or operator.other_keyed
+    ):
         raise UnsupportedError(
             "an operator with other state than Kafka offsets cannot become a KafkaSource, which would not restore it",
             operator=operator.label,

@@ -59,7 +59,7 @@ def _incomplete_state(operator: Operator) -> str | None:
         return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"
     union_states = [
         state.name
-        for stream in (*operator.operator, *operator.raw_operator)
+        for stream in (*operator.element_streams, *operator.raw_element_streams)
         for state in stream.states
         if state.mode is DistributionMode.UNION
     ]

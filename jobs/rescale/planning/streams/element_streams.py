@@ -21,7 +21,7 @@ def plan_elements(
     """Return the managed and raw operator-state streams of one operator at `new_parallelism`."""
     planned_streams: list[CopiedElements | CheckedElements] = []
     for slot in OPERATOR_SLOTS:
-        sources = operator.elements_in(slot)
+        sources = operator.element_streams_in(slot)
         if not sources:
             continue
         source_by_subtask = {source.subtask: source for source in sources}

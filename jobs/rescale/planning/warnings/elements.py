@@ -54,7 +54,7 @@ def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
         return {}
     element_count_by_state: Counter[str] = Counter()
     subtask_count_by_state: Counter[str] = Counter()
-    for state in (state for stream in operator.operator for state in stream.states):
+    for state in (state for stream in operator.element_streams for state in stream.states):
         if (
             state.mode is DistributionMode.SPLIT_DISTRIBUTE
             and state.elements

@@ -24,7 +24,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     `operators` are the operators after the surgery. Snapshots of Flink 1 hold no uids, so the request must name
     the operator by its uid.
     """
-    staying_ids = {operator.operator_id for operator in operators if operator.operator}
+    staying_ids = {operator.operator_id for operator in operators if operator.element_streams}
     for renamed in surgery.renamed:
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining_uids := _remaining_uids_of(uid, staying_ids):

@@ -18,7 +18,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
     """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
     old_counts_by_key: dict[_StateKey, list[int]] = {}
     bytes_by_key: dict[_StateKey, int] = {}
-    for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+    for slot, streams in ((Slot.OPERATOR, operator.element_streams), (Slot.RAW_OPERATOR, operator.raw_element_streams)):
         for stream in streams:
             for state in stream.states:
                 key = (slot, state.name, state.mode)

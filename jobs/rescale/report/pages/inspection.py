@@ -167,7 +167,7 @@ def _writing_releases(snapshot: Snapshot) -> str:
     """Return which Flink releases write such metadata; the version of operator-state streams narrows them down."""
     version = snapshot.metadata.version
     stream_versions = {
-        stream.parsed.version for o in snapshot.operators for stream in o.operator if stream.parsed is not None
+        stream.parsed.version for o in snapshot.operators for stream in o.element_streams if stream.parsed is not None
     }
     if version == 4 and stream_versions == {6}:
         return "Flink 1.18 to 1.20"
@@ -190,7 +190,9 @@ def _operator(operator: Operator) -> InspectedOperator:
         max_parallelism=entry.max_parallelism,
         key=type_name(headers[0].key_serializer) if headers else None,
         keyed_bytes=sum(holder.size for holder in keyed_holders) + sum(other.size for other in operator.other_keyed),
-        operator_bytes=sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
+        operator_bytes=sum(
+            stream.extent.length for stream in (*operator.element_streams, *operator.raw_element_streams)
+        ),
         states=tuple(_states(operator, elements)),
         elements=elements,
         remark=", ".join(_remarks(operator)),

@@ -78,18 +78,19 @@ class _Writer:
             else (READER_STATE, edited_reader_element)
         )
         streams = tuple(
-            self._changed_stream(stream, state_name, edit_element, change.new_position) for stream in operator.operator
+            self._changed_stream(stream, state_name, edit_element, change.new_position)
+            for stream in operator.element_streams
         )
         entry = operator.entry
         if entry.coordinator is not None:
             data = edited_coordinator(entry.coordinator.data, change.new_position)
             entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
-        return replace(operator, entry=entry, operator=streams)
+        return replace(operator, entry=entry, element_streams=streams)
 
     def _operator_with_source(self, operator: Operator, change: KafkaChange) -> Operator:
         stored_positions = (
             (stream.subtask, position)
-            for stream in operator.operator
+            for stream in operator.element_streams
             for state in stream.states
             if state.name == OFFSETS_STATE and state.elements
             for element in element_contents(self._snapshot, stream, state.elements)
@@ -97,7 +98,8 @@ class _Writer:
         )
         splits_by_subtask = splits_of(stored_positions)
         streams = tuple(
-            self._reader_stream(stream, splits_by_subtask.get(stream.subtask, [])) for stream in operator.operator
+            self._reader_stream(stream, splits_by_subtask.get(stream.subtask, []))
+            for stream in operator.element_streams
         )
         assigned_partitions = sorted(
             position.partition for positions in splits_by_subtask.values() for position in positions
@@ -105,7 +107,7 @@ class _Writer:
         coordinator = InlineStream(
             operator.operator_id, write_coordinator(write_assigned_partitions(assigned_partitions))
         )
-        return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
+        return replace(operator, entry=replace(operator.entry, coordinator=coordinator), element_streams=streams)
 
     def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
         """Return reader state with these splits, which replaces the consumer's state `stream` of a subtask."""

@@ -88,7 +88,7 @@ class KafkaOffsets:
         if self.kind is KafkaKind.CONSUMER:
             return tuple(owning_subtask(*position.partition, parallelism) for position in self.positions)
         subtask_by_position = [0] * len(self.positions)
-        layouts = layouts_of(self.operator, self.operator.operator)
+        layouts = layouts_of(self.operator, self.operator.element_streams)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
                 first_index = self.subtasks.index(run.source) + run.first
@@ -124,7 +124,7 @@ def labels_with_stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
 
 def has_consumer(operator: Operator) -> bool:
     """Tell whether the operator has the state of a `FlinkKafkaConsumer`."""
-    return any(state.name == OFFSETS_STATE for stream in operator.operator for state in stream.states)
+    return any(state.name == OFFSETS_STATE for stream in operator.element_streams for state in stream.states)
 
 
 def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
@@ -215,7 +215,7 @@ def _positions(
 
 
 def _streams_with_state(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
-    for stream in operator.operator:
+    for stream in operator.element_streams:
         for state in stream.states:
             if state.name == name and state.elements:
                 yield stream, state

@@ -61,7 +61,7 @@ def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
     expected: dict[tuple[str, Slot, str], list[tuple[int, int, int]]] = {}
     for operator in snapshot.operators:
         for slot in OPERATOR_SLOTS:
-            for stream in operator.elements_in(slot):
+            for stream in operator.element_streams_in(slot):
                 is_compressed = bool(stream.header) and has_compressed_elements(stream.header)
                 for state in stream.states:
                     items = expected.setdefault((operator.label, slot, state.name), [])

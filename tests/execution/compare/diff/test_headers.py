@@ -44,7 +44,7 @@ def test_other_state_type_is_a_difference() -> None:
 def with_changed_header(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
     """Return the snapshot after a change, of the same length, in the headers of one operator state."""
     for operator in (snapshot := open_snapshot(str(directory))).operators:
-        for stream in operator.operator:
+        for stream in operator.element_streams:
             assert stream.parsed is not None
             for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states):
                 if info.name == state:
@@ -99,7 +99,7 @@ def test_unreadable_headers_of_operator_state_that_differ_are_a_difference(tmp_p
 
 
 def without_operator_headers(operator: Operator) -> Operator:
-    return replace(operator, operator=tuple(replace(stream, parsed=None) for stream in operator.operator))
+    return replace(operator, element_streams=tuple(replace(stream, parsed=None) for stream in operator.element_streams))
 
 
 def unparsed(stream: KeyedStream) -> KeyedStream:

@@ -133,7 +133,7 @@ def test_dropped_operator_that_differs_from_its_declaration_is_refused(lost: Dro
 
 def test_files_of_dropped_operator_may_vanish_or_appear_after_planning() -> None:
     """If they do, only one side knows the operator's states; its handles still say how many bytes they have."""
-    lost, gone = as_dropped(ONE), replace(ONE, operator=(), is_whole=False)
+    lost, gone = as_dropped(ONE), replace(ONE, element_streams=(), is_whole=False)
     assert NOT_READ not in lost.states
     assert as_dropped(gone) == replace(lost, states=(NOT_READ,))
     source = snapshot(gone, TWO, THREE)

@@ -90,7 +90,7 @@ def copies_of_the_source(plan: Plan) -> list[tuple[str, Extent]]:
     return [
         (source.contents.uri(element), element)
         for operator in source.operators
-        for stream in (*operator.operator, *operator.raw_operator)
+        for stream in (*operator.element_streams, *operator.raw_element_streams)
         for state in stream.states
         if state.mode is DistributionMode.BROADCAST
         for element in state.elements

@@ -100,7 +100,7 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
 def _element_parts(pair_index: int, operator: Operator) -> Iterator[StatePart]:
     """Yield a part for each list, union and broadcast state of an operator, even if the state is empty."""
     for slot in OPERATOR_SLOTS:
-        for stream in operator.elements_in(slot):
+        for stream in operator.element_streams_in(slot):
             for state in stream.states:
                 yield StatePart(pair_index, slot, state.name, state.mode)
 
@@ -114,7 +114,7 @@ def _extent_units(
     for stream in pair.raw_keyed_streams(operator):
         yield from _group_units(StatePart(pair_index, Slot.RAW_KEYED, "", None), pair.label, side, stream)
     for slot in OPERATOR_SLOTS:
-        for element_stream in operator.elements_in(slot):
+        for element_stream in operator.element_streams_in(slot):
             yield from _element_units(pair_index, pair.label, side, slot, element_stream)
 
 

@@ -57,8 +57,8 @@ def _coordinator_differences(a: Operator, b: Operator) -> Iterator[ListedDiffere
 
 def _header_differences(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
-    headers_by_side = [{stream.header for stream in side.operator} for side in (a, b)]
-    are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
+    headers_by_side = [{stream.header for stream in side.element_streams} for side in (a, b)]
+    are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.element_streams)
     if not are_parsed and all(headers_by_side) and headers_by_side[0] != headers_by_side[1]:
         sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers_by_side)
         descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
@@ -86,7 +86,7 @@ def element_types(operator: Operator | None) -> dict[str, str]:
     If subtasks have registered a state with different types, all types are listed.
     """
     types_by_name: dict[str, set[str]] = defaultdict(set)
-    for stream in operator.operator if operator is not None else ():
+    for stream in operator.element_streams if operator is not None else ():
         for info in stream.parsed.states if stream.parsed is not None else ():
             types_by_name[info.name].add(_type_text(info))
     return {name: ", ".join(sorted(types)) for name, types in types_by_name.items()}

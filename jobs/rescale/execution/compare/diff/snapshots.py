@@ -155,7 +155,7 @@ class _Comparison:
 
     def _element_formatter(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
         streams_a, streams_b = (
-            operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides
+            operator.element_streams_in(part.slot) if operator is not None else () for operator in pair.sides
         )
         return ElementFormatter(self._files, part.state, (streams_a, streams_b))
 

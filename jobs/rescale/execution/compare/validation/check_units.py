@@ -76,7 +76,7 @@ def list_checks(
         for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
-                checks += _element_checks(operator_index, old.label, operator.elements_in(slot), slot, in_result)
+                checks += _element_checks(operator_index, old.label, operator.element_streams_in(slot), slot, in_result)
     return Checks([(_bytes_read(check), check) for check in checks], small_files)
 
 

@@ -318,7 +318,7 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """Check states, modes and headers of operator state; digests prove the elements themselves."""
-    source_streams, result_streams = old.elements_in(slot), new.elements_in(slot)
+    source_streams, result_streams = old.element_streams_in(slot), new.element_streams_in(slot)
     check_equal(f"{slot} states", _states_and_modes(source_streams), _states_and_modes(result_streams), old.label)
     keeps_parallelism = old.parallelism == new.parallelism
     keeps_subtasks = keeps_parallelism or not source_streams

@@ -255,7 +255,7 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         if tally.mode is DistributionMode.BROADCAST:
             copy_digests[tally.state, tally.in_result][tally.subtask] = tally.digest_sum
     subtasks_by_state = defaultdict(set)
-    for state, subtask in broadcast_states(old.elements_in(slot)):
+    for state, subtask in broadcast_states(old.element_streams_in(slot)):
         subtasks_by_state[state].add(subtask)
     keeps_parallelism = old.parallelism == new.parallelism
     for state, subtasks in subtasks_by_state.items():
