@@ -74,7 +74,7 @@ def _put_all(
     for source in sources_of(stream, max_parallelism):
         for records in reader.batches(source):
             columns = zip(
-                records.key_starts, records.key_ends, records.ends, records.states, records.groups, strict=True
+                records.key_starts, records.key_ends, records.ends, records.state_ids, records.groups, strict=True
             )
             for start, key_end, end, state, group in columns:
                 key = int(group).to_bytes(prefix_length, "big") + records.data[start:key_end].tobytes()

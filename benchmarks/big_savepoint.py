@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.key_groups import key_group_range, prefix_size
-from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, NEXT_ID_FLAG
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     DistributionMode,
@@ -175,7 +175,7 @@ def _write_group(
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, prefix_length, value_size, random)
             if start + _KEYS_AT_ONCE >= len(keys):
-                rows["key_group"][-1] |= FLAG << 8 * (prefix_length - 1)
+                rows["key_group"][-1] |= NEXT_ID_FLAG << 8 * (prefix_length - 1)
             file.write(rows.tobytes())
         following = nonempty_states[i + 1][0] if i + 1 < len(nonempty_states) else END_OF_GROUP
         file.write(following.to_bytes(2, "big"))

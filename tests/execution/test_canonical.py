@@ -58,7 +58,7 @@ def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
         assert stream.parsed is not None
         for source in sources_of(stream, operator.max_parallelism):
             for records in reader.batches(source):
-                for start, limit, state in zip(records.key_starts, records.key_ends, records.states, strict=True):
+                for start, limit, state in zip(records.key_starts, records.key_ends, records.state_ids, strict=True):
                     named = stream.parsed.states[state].name
                     keys.add(record_name_parts(stream.parsed, named, records.data[start:limit].tobytes())["key"])
     return len(keys)

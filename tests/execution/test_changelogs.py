@@ -125,7 +125,7 @@ def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
 
 
 def _listed(records: Records) -> list[tuple[int, int, bytes]]:
-    columns = (records.states, records.groups, records.key_starts, records.ends)
+    columns = (records.state_ids, records.groups, records.key_starts, records.ends)
     return [
         (state, group, records.data[start:end].tobytes())
         for state, group, start, end in zip(*(column.tolist() for column in columns), strict=True)

@@ -13,8 +13,8 @@ from rescale.execution.compare.validation.declared_differences import check_decl
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.ttl.age_filter import AgeFilter
 from rescale.flink.keyed.ttl.last_access import format_time
-from rescale.flink.keyed.ttl.young_records import YoungRecords
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
 from rescale.planning.request.surgery import resolve_surgery
@@ -142,23 +142,23 @@ def test_result_in_the_native_format_of_the_heap_is_refused(tmp_path: Path) -> N
     assert "--format canonical" in str(caught.value.advice)
 
 
-def keeps_an_old_row(self: YoungRecords, records: Records) -> Records:  # noqa: ARG001
+def keeps_an_old_row(self: AgeFilter, records: Records) -> Records:  # noqa: ARG001
     return records
 
 
-def drops_a_young_row(self: YoungRecords, records: Records) -> Records:
+def drops_a_young_row(self: AgeFilter, records: Records) -> Records:
     young = ORIGINAL(self, records)
-    of_state = young.states == next(iter(self._names))
+    of_state = young.state_ids == next(iter(self._state_names))
     of_state[of_state.argmax() + 1 :] = False
     return young.select(~of_state)
 
 
-def drops_a_young_element(self: YoungRecords, records: Records) -> Records:
-    self._lists = [rule._replace(cutoff=rule.cutoff + 1) for rule in self._lists]
+def drops_a_young_element(self: AgeFilter, records: Records) -> Records:
+    self._list_rules = [rule._replace(cutoff=rule.cutoff + 1) for rule in self._list_rules]
     return ORIGINAL(self, records)
 
 
-ORIGINAL = YoungRecords.remaining
+ORIGINAL = AgeFilter.filter
 
 
 @pytest.mark.parametrize("bug", [keeps_an_old_row, drops_a_young_row, drops_a_young_element])
@@ -167,7 +167,7 @@ def test_wrong_choice_of_rows_is_found(bug: Any, tmp_path: Path, monkeypatch: py
     rows = rows_of(source, "states")
     until = times_in({TEXTS: rows[TEXTS]})[-1] - 1  # so that the youngest element is one millisecond too young
     ages = [f"states:{state}={format_time(until)}" for state in OF_ALL[1]]
-    monkeypatch.setattr(YoungRecords, "remaining", bug)
+    monkeypatch.setattr(AgeFilter, "filter", bug)
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed") as caught:
         execute_without_spark(plan_rescale(source, target, ages=ages))
     assert "nothing was published" in caught.value.what

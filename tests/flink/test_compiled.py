@@ -93,7 +93,7 @@ def test_loops_are_loaded_from_the_cache_before_their_first_call(tmp_path: Path)
 
 def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) -> None:
     asked = (
-        "from rescale.flink import compiling; compiling.notify_once(lambda kept: print('compiling', kept)); "
+        "from rescale.flink import compiling; compiling.listen_once(lambda kept: print('compiling', kept)); "
         "import outer"
     )
     (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))

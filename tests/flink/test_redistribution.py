@@ -173,7 +173,10 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
     assert len(new) == parallelism
     dealt = Counter((share.name, *element) for shares in new for share in shares for element in elements(share))
     dealt_elements = Counter(
-        (state.name, source, i) for source, layout in enumerate(old) for state in layout for i in range(state.elements)
+        (state.name, source, i)
+        for source, layout in enumerate(old)
+        for state in layout
+        for i in range(state.element_count)
     )
     assert dealt == dealt_elements
     if parallelism != len(old):

@@ -16,7 +16,7 @@ from rescale.flink.operator_state import (
     write_operator_state_header,
 )
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.text.errors import SnapshotError
 from support.slow import Share, in_shares
 from support.snapshots import Elements, Keyed, element_streams, keyed_streams, names, opened
@@ -100,7 +100,7 @@ def test_damaged_header_is_read_or_refused() -> None:
     refusals = 0
     for data, read in READERS:
         for changed in damaged(data):
-            with suppress(SnapshotError, UnknownSerializer):
+            with suppress(SnapshotError, UnknownSerializerError):
                 read(changed, "header")
                 refusals -= 1
             refusals += 1
@@ -111,5 +111,5 @@ def test_damaged_header_is_read_or_refused() -> None:
 def test_truncated_header_of_flink_is_refused(share: Share[Reader]) -> None:
     for data, read in share(READERS):
         for end in range(0, len(data), 7):
-            with pytest.raises((SnapshotError, UnknownSerializer)):
+            with pytest.raises((SnapshotError, UnknownSerializerError)):
                 read(data[:end], "header")

@@ -101,9 +101,12 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
         assert (name, walked.first_error()) == (name, None)
         _, starts, _ = keys.arrays
         assert (name, (walked.ends - starts).tolist()) == (name, list(map(len, keys.serialized)))
-        if walked.codes is not None:
-            assert (name, walked.codes.tolist()) == (name, keys.answer["hashes"])
-            assert (name, key_groups_of_hashes(walked.codes, MAX_PARALLELISM).tolist()) == (name, keys.answer["groups"])
+        if walked.hash_codes is not None:
+            assert (name, walked.hash_codes.tolist()) == (name, keys.answer["hashes"])
+            assert (name, key_groups_of_hashes(walked.hash_codes, MAX_PARALLELISM).tolist()) == (
+                name,
+                keys.answer["groups"],
+            )
 
 
 def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
@@ -113,7 +116,7 @@ def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
         chosen = keys.choose()
         assert (name, chosen.name) == (name, formula)
         for formula_found in (chosen, named_hash(keys.snapshot, formula)):
-            codes = keys.walk(formula_found.program).codes
+            codes = keys.walk(formula_found.program).hash_codes
             assert codes is not None
             assert (name, codes.tolist()) == (name, keys.answer["hashes"])
 
@@ -138,6 +141,6 @@ def test_keys_that_no_formula_fits_are_refused(flink: Flink) -> None:
 )
 def test_other_formulas_do_not_fit_all_keys(flink: Flink, name: str, formula: str) -> None:
     keys = keys_of(flink, name)
-    codes = keys.walk(named_hash(keys.snapshot, formula).program).codes
+    codes = keys.walk(named_hash(keys.snapshot, formula).program).hash_codes
     assert codes is not None
     assert key_groups_of_hashes(codes, MAX_PARALLELISM).tolist() != keys.answer["groups"]

@@ -31,7 +31,7 @@ def changes_of(handle: ChangelogHandle, content: Callable[[Stream], bytes]) -> I
     """Yield the key group and the bytes of each change, in order."""
     for delta in handle.delta:
         if isinstance(delta, InMemoryChangelogHandle):
-            yield from ((change.key_group, change.change) for change in delta.changes)
+            yield from ((change.key_group, change.data) for change in delta.changes)
             continue
         for offset, stream in delta.change_sets:
             yield from _set_at(content(stream)[1:], offset)

@@ -125,7 +125,7 @@ def read_rows(
 def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: int) -> Rows:
     """Return the rows of a batch, after checking that its parts are adjacent, as `Records` requires."""
     data = records.data.tobytes()
-    assert set(records.states.tolist()) == {state_id}
+    assert set(records.state_ids.tolist()) == {state_id}
     rows: Rows = {}
     begin = 0
     columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends, records.groups))

@@ -143,7 +143,10 @@ def read(
         (group, Record(state, records.data[start:limit].tobytes(), records.data[limit + 4 : end].tobytes()))
         for records in reader.read(blocks(), **how)
         for start, limit, end, state, group in zip(
-            *(getattr(records, column).tolist() for column in ("key_starts", "key_ends", "ends", "states", "groups")),
+            *(
+                getattr(records, column).tolist()
+                for column in ("key_starts", "key_ends", "ends", "state_ids", "groups")
+            ),
             strict=True,
         )
     ]

@@ -9,7 +9,7 @@ from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_MERGED_CHANNELS,
     FIRST_VERSION_WITH_NAMES,
     FIRST_VERSION_WITH_PROPERTIES,
-    RELEASES,
+    RELEASES_BY_VERSION,
     MasterState,
     Metadata,
     OperatorState,
@@ -202,7 +202,7 @@ def operator_states(draw: st.DrawFn, version: int) -> OperatorState:
 
 
 @st.composite
-def metadata(draw: st.DrawFn, versions: tuple[int, ...] = tuple(RELEASES)) -> Metadata:
+def metadata(draw: st.DrawFn, versions: tuple[int, ...] = tuple(RELEASES_BY_VERSION)) -> Metadata:
     version = draw(st.sampled_from(versions))
     with_properties = version >= FIRST_VERSION_WITH_PROPERTIES
     return Metadata(

@@ -32,7 +32,7 @@ def rows_of(directory: str, uid: str) -> Rows:
             names, _ = source.states
             for records in SourceReader(snapshot.contents).batches(source):
                 data = records.data.tobytes()
-                columns = (records.states.tolist(), records.key_starts.tolist(), records.key_ends.tolist())
+                columns = (records.state_ids.tolist(), records.key_starts.tolist(), records.key_ends.tolist())
                 for state, start, limit, end in zip(*columns, records.ends.tolist(), strict=True):
                     assert data[start:limit] not in rows[names[state]]
                     rows[names[state]][data[start:limit]] = data[limit + 4 : end]

@@ -29,7 +29,7 @@ from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.flink.keys.key_function import is_function_name
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof, refuse_impossible_proof
@@ -206,7 +206,7 @@ def _certified_hashes(
         operator.operator_id: operator.records.key_hash
         for operator in certificate.operators
         if operator.records is not None
-        and operator.records.key_hash not in (None, KNOWN)
+        and operator.records.key_hash not in (None, KNOWN_HASH)
         and not is_function_name(operator.records.key_hash)
         and operator.operator_id in operator_ids - requested_by_id.keys()
     }

@@ -8,6 +8,6 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Codes = npt.NDArray[np.int32]
+HashCodes = npt.NDArray[np.int32]
 """Results of Java's `hashCode`."""
 Flags = npt.NDArray[np.bool_]

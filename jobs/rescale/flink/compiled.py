@@ -32,20 +32,20 @@ Long = Any
 def loop_digest(loop: Callable[..., Any]) -> str:
     """Return a digest of all that is compiled into a loop: its code, and the loops and constants that it names."""
     function: Any = loop
-    return _digest(getattr(function, "py_func", function), ())
+    return _digest_of(getattr(function, "py_func", function), ())
 
 
-def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
+def _digest_of(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
     """Return the digest of a loop. `callers` are the loops that call it, directly or not; recursion is not followed."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _used_globals(function):
-        inner = getattr(value, "py_func", None)
-        if inner is None:
+        inner_loop = getattr(value, "py_func", None)
+        if inner_loop is None:
             constant = list(value) if isinstance(value, EnumMeta) else value
             constant = constant if isinstance(constant, int | float | str | tuple | list | np.generic) else None
         else:
-            constant = _digest(inner, (*callers, function)) if inner not in (*callers, function) else None
+            constant = _digest_of(inner_loop, (*callers, function)) if inner_loop not in (*callers, function) else None
         hasher.update(repr((name, constant)).encode())
     return hasher.hexdigest()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 _listeners: list[Callable[[bool], None]] = []
 
 
-def notify_once(listener: Callable[[bool], None]) -> None:
+def listen_once(listener: Callable[[bool], None]) -> None:
     """Call `listener` once, when this process (or a fork of it) first compiles a loop that is not in the cache.
 
     The argument of `listener` says whether later processes can load the machine code.

@@ -20,19 +20,19 @@ import msgspec
 from rescale.flink.operator_id import is_operator_id
 from rescale.text.errors import DECODE_ERRORS, RequestError
 
-_BRANCHES = re.compile(r"^(?:: {2}| {3})*[:+]- ")
-_ARROWS = re.compile(r" -> \(?| ?, ")
+_BRANCH_PREFIX = re.compile(r"^(?:: {2}| {3})*[:+]- ")
+_ARROW = re.compile(r" -> \(?| ?, ")
 _WINDOW_DESCRIPTION = re.compile(r"^Window\((\w+)")
 _SQL_DESCRIPTION = re.compile(r"^\[(\d+)\]:(\w+)")
 _VERTEX_PREFIX = re.compile(r"^\[vertex-\d+\]")
 
 
 class GraphVertex(NamedTuple):
-    """A chain of operators: id and name of the first operator, and the names of the operators `chained` to it."""
+    """A chain of operators: id and name of the first operator, and the names of the operators chained to it."""
 
     operator_id: str
     name: str
-    chained: tuple[str, ...]
+    chained_names: tuple[str, ...]
 
 
 def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
@@ -47,8 +47,8 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)
     for nodes, names_in in (
-        (document.get("vertices"), _operators_in_name),
-        (isinstance(plan, dict) and plan.get("nodes"), _operators_in_description),
+        (document.get("vertices"), _names_in_vertex_name),
+        (isinstance(plan, dict) and plan.get("nodes"), _names_in_description),
     ):
         if isinstance(nodes, list) and nodes:
             return tuple(_vertex(node, names_in, path) for node in nodes)
@@ -59,29 +59,29 @@ def _vertex(node: Any, names_in: Callable[[dict[str, Any]], list[str]], path: st
     operator_id = node.get("id") if isinstance(node, dict) else None
     if not isinstance(operator_id, str) or not is_operator_id(operator_id):
         raise _no_job_graph_error(path, f"a node with the id {operator_id!r}")
-    first, *chained_names = names_in(node) or [""]
-    return GraphVertex(operator_id.lower(), first, tuple(chained_names))
+    first_name, *chained_names = names_in(node) or [""]
+    return GraphVertex(operator_id.lower(), first_name, tuple(chained_names))
 
 
-def _operators_in_name(vertex: dict[str, Any]) -> list[str]:
-    return _lines_along_arrows(_VERTEX_PREFIX.sub("", str(vertex.get("name") or "")))
+def _names_in_vertex_name(vertex: dict[str, Any]) -> list[str]:
+    return _split_at_arrows(_VERTEX_PREFIX.sub("", str(vertex.get("name") or "")))
 
 
-def _operators_in_description(node: dict[str, Any]) -> list[str]:
+def _names_in_description(node: dict[str, Any]) -> list[str]:
     description = str(node.get("description") or "")
     lines = [html.unescape(line) for line in description.split("<br/>") if line.strip()]
     if "<br/>" not in description and lines:
-        lines = _lines_along_arrows(lines[0])
-    return [_name_in(_VERTEX_PREFIX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
+        lines = _split_at_arrows(lines[0])
+    return [_name_of_operator(_VERTEX_PREFIX.sub("", _BRANCH_PREFIX.sub("", line)).strip()) for line in lines]
 
 
-def _lines_along_arrows(line: str) -> list[str]:
+def _split_at_arrows(line: str) -> list[str]:
     if " -> " not in line:
         return [line]
-    return [part.rstrip(" )") if part.count(")") > part.count("(") else part for part in _ARROWS.split(line)]
+    return [part.rstrip(" )") if part.count(")") > part.count("(") else part for part in _ARROW.split(line)]
 
 
-def _name_in(description: str) -> str:
+def _name_of_operator(description: str) -> str:
     if sql_match := _SQL_DESCRIPTION.match(description):
         return f"{sql_match[2]}[{sql_match[1]}]"
     window_match = _WINDOW_DESCRIPTION.match(description)

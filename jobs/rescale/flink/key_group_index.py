@@ -28,12 +28,12 @@ class KeyGroupIndex(Generic[S]):
         self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
         self._firsts = [streams[i].key_groups.first for i in self._order]
         # The largest key group of the streams up to each position: it never descends, so the list can be bisected.
-        self._highest = list(accumulate((streams[i].key_groups.last for i in self._order), max))
+        self._highest_lasts = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def overlapping(self, key_groups: KeyGroupRange) -> list[S]:
         """Return the streams that hold a key group of the range `key_groups`, in their original order."""
         candidates = self._order[
-            bisect_left(self._highest, key_groups.first) : bisect_right(self._firsts, key_groups.last)
+            bisect_left(self._highest_lasts, key_groups.first) : bisect_right(self._firsts, key_groups.last)
         ]
         return [
             self._streams[i] for i in sorted(candidates) if len(self._streams[i].key_groups.intersection(key_groups))

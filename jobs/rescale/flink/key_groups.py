@@ -47,15 +47,15 @@ def prefix_size(max_parallelism: int) -> int:
     return 1 if max_parallelism <= 128 else 2
 
 
-def murmur(code: int) -> int:
+def murmur(hash_code: int) -> int:
     """Return `MathUtils.murmurHash` of a 32-bit `hashCode`; it is never negative."""
-    murmur_hash = mmh3.hash(struct.pack("<i", code), 0, signed=True)
+    murmur_hash = mmh3.hash(struct.pack("<i", hash_code), 0, signed=True)
     return murmur_hash if murmur_hash >= 0 else -murmur_hash if murmur_hash != -(1 << 31) else 0
 
 
-def key_group_of_hash(code: int, max_parallelism: int) -> int:
-    """Return the key group of a key with the `hashCode` `code` (signed, 32 bits; `computeKeyGroupForKeyHash`)."""
-    return murmur(code) % max_parallelism
+def key_group_of_hash(hash_code: int, max_parallelism: int) -> int:
+    """Return the key group of a key with the `hashCode` `hash_code` (signed, 32 bits; `computeKeyGroupForKeyHash`)."""
+    return murmur(hash_code) % max_parallelism
 
 
 def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:

@@ -15,9 +15,9 @@ from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends_by_offset
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.flink.state_meta_info import StateMetaInfo, merge_state, read_bounded_states, read_state_list
-from rescale.flink.state_starts import NUMBER_SIZE, state_starts
+from rescale.flink.state_starts import STATE_COUNT_SIZE, state_starts
 from rescale.text.errors import SnapshotError
 
 _VERSIONS = (5, 6)
@@ -44,7 +44,7 @@ class OperatorStateHeader:
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     """Return the header in `data`, which must end after the header (if compressed, after the snappy identifier).
 
-    `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a
+    `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializerError` if a
     serializer's class is unknown and the states cannot be delimited without it (`state_starts`).
     """
     reader = ByteReader(data, path)
@@ -57,31 +57,33 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     identifier = IDENTIFIER if compressed else b""
     start = reader.position
     try:
-        list_states, broadcast = read_state_list(reader), read_state_list(reader)
-    except UnknownSerializer as unknown:
-        list_states, broadcast = _read_by_state_starts(
+        list_states, broadcast_states = read_state_list(reader), read_state_list(reader)
+    except UnknownSerializerError as unknown:
+        list_states, broadcast_states = _read_by_state_starts(
             ByteReader(data, path, start, len(data) - len(identifier)), unknown
         )
         reader.position = len(data) - len(identifier)
     at = reader.position
     if reader.raw(reader.remaining) != identifier:
         raise reader.error("the header does not end where the first element begins", at=at, expected=identifier.hex())
-    return OperatorStateHeader(version, compressed, list_states, broadcast)
+    return OperatorStateHeader(version, compressed, list_states, broadcast_states)
 
 
-def _read_by_state_starts(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
+def _read_by_state_starts(reader: ByteReader, error: UnknownSerializerError) -> tuple[tuple[StateMetaInfo, ...], ...]:
     """Return the list states and the broadcast states, found by how a state starts (`state_starts`).
 
     The serializers of the states may be unknown. A count precedes each of the two lists.
     """
     starts = state_starts(reader)
     list_state_count = ByteReader(reader.data, position=reader.position).i16()
-    list_states, broadcast = starts[:list_state_count], starts[list_state_count:]
-    end_of_list = (*broadcast, reader.end)[0] - NUMBER_SIZE
+    list_starts, broadcast_starts = starts[:list_state_count], starts[list_state_count:]
+    list_end = (*broadcast_starts, reader.end)[0] - STATE_COUNT_SIZE
     try:
-        return read_bounded_states(reader, list_states, end_of_list), read_bounded_states(reader, broadcast, reader.end)
+        return read_bounded_states(reader, list_starts, list_end), read_bounded_states(
+            reader, broadcast_starts, reader.end
+        )
     except SnapshotError:
-        raise unknown from None
+        raise error from None
 
 
 def has_compressed_elements(data: bytes) -> bool:
@@ -118,12 +120,12 @@ def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> Oper
     return OperatorStateHeader(
         headers[0].version,
         headers[0].compressed,
-        _merged_infos([state for header in headers for state in header.list_states]),
-        _merged_infos([state for header in headers for state in header.broadcast_states]),
+        _merged_states([state for header in headers for state in header.list_states]),
+        _merged_states([state for header in headers for state in header.broadcast_states]),
     )
 
 
-def _merged_infos(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
+def _merged_states(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
     states_by_name: dict[str, list[StateMetaInfo]] = {}
     for state in states:
         states_by_name.setdefault(state.name, []).append(state)
@@ -149,5 +151,5 @@ def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[
                     expected=f"0 to {size}",
                     found=offset,
                 )
-    end_of = ends_by_offset((offset for state in states for offset in state.offsets), size)
-    return tuple(tuple((offset, end_of[offset] - offset) for offset in state.offsets) for state in states)
+    end_by_offset = ends_by_offset((offset for state in states for offset in state.offsets), size)
+    return tuple(tuple((offset, end_by_offset[offset] - offset) for offset in state.offsets) for state in states)

@@ -27,11 +27,11 @@ from rescale.flink.metadata.handles import DistributionMode
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """A state in an old subtask, and the number of its `elements` there."""
+    """A state in an old subtask, which has `element_count` elements of it."""
 
     name: str
     mode: DistributionMode
-    elements: int
+    element_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +60,41 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
     """
     if parallelism == len(old_layouts):
         return [
-            [StateShare(s.name, s.mode, _Concatenation([(source, s.elements)]).runs(0, s.elements)) for s in layout]
-            for source, layout in enumerate(old_layouts)
+            [
+                StateShare(s.name, s.mode, _Concatenation([(source, s.element_count)]).runs(0, s.element_count))
+                for s in subtask_states
+            ]
+            for source, subtask_states in enumerate(old_layouts)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
-    element_counts = _element_counts_by_state(old_layouts)
-    modes = {state.name: state.mode for layout in old_layouts for state in layout}
+    counts_by_name = _element_counts_by_state(old_layouts)
+    mode_by_name = {state.name: state.mode for subtask_states in old_layouts for state in subtask_states}
     start = 0
     for name in _flink_order(old_layouts):
-        element_count = sum(count for _, count in element_counts[name])
-        match modes[name]:
+        element_count = sum(count for _, count in counts_by_name[name])
+        match mode_by_name[name]:
             case DistributionMode.BROADCAST:
-                copies = [(source, count) for source, count in element_counts[name] if count]
+                copies = [(source, count) for source, count in counts_by_name[name] if count]
                 runs_of_subtasks = [
                     _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
                 ]
             case DistributionMode.UNION:
-                runs_of_subtasks = list(_consecutive_runs(element_counts[name], element_count, parallelism, 0))
+                runs_of_subtasks = list(_consecutive_runs(counts_by_name[name], element_count, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
-                runs_of_subtasks = list(_consecutive_runs(element_counts[name], element_count, parallelism, start))
+                runs_of_subtasks = list(_consecutive_runs(counts_by_name[name], element_count, parallelism, start))
                 start = (start + element_count % parallelism) % parallelism
         for subtask, runs in enumerate(runs_of_subtasks):
-            shares[subtask][name] = StateShare(name, modes[name], runs)
-    return [[share[name] for name in element_counts] for share in shares]
+            shares[subtask][name] = StateShare(name, mode_by_name[name], runs)
+    return [[share[name] for name in counts_by_name] for share in shares]
 
 
 def _element_counts_by_state(old_layouts: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
     """Return (old subtask, number of elements) of each old subtask with a state, by state name, in first-seen order."""
-    element_counts: dict[str, list[tuple[int, int]]] = {}
-    for source, layout in enumerate(old_layouts):
-        for state in layout:
-            element_counts.setdefault(state.name, []).append((source, state.elements))
-    return element_counts
+    counts_by_name: dict[str, list[tuple[int, int]]] = {}
+    for source, subtask_states in enumerate(old_layouts):
+        for state in subtask_states:
+            counts_by_name.setdefault(state.name, []).append((source, state.element_count))
+    return counts_by_name
 
 
 def _consecutive_runs(
@@ -101,12 +104,12 @@ def _consecutive_runs(
 
     The subtasks from `start` on get one element more, until the remainder is used up.
     """
-    least_elements, remainder = divmod(element_count, parallelism)
+    least_count, remainder = divmod(element_count, parallelism)
     concatenation = _Concatenation(element_counts)
     runs_of_subtasks: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
-        count = least_elements + (1 if i < remainder else 0)
+        count = least_count + (1 if i < remainder else 0)
         runs_of_subtasks[(i + start) % parallelism] = concatenation.runs(position, count)
         position += count
     yield from runs_of_subtasks
@@ -117,18 +120,18 @@ class _Concatenation:
 
     def __init__(self, element_counts: Sequence[tuple[int, int]]) -> None:
         self._element_counts = element_counts
-        self._ends = list(accumulate(elements for _, elements in element_counts))
+        self._ends = list(accumulate(count for _, count in element_counts))
 
     def runs(self, position: int, count: int) -> tuple[ElementRun, ...]:
         runs = []
         end = position + count
         i = bisect_right(self._ends, position)
         while position < end:
-            source, elements = self._element_counts[i]
-            taken_elements = min(self._ends[i], end) - position
-            if taken_elements:
-                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken_elements))
-            position += taken_elements
+            source, element_count = self._element_counts[i]
+            taken_count = min(self._ends[i], end) - position
+            if taken_count:
+                runs.append(ElementRun(source, position - (self._ends[i] - element_count), taken_count))
+            position += taken_count
             i += 1
         return tuple(runs)
 
@@ -140,20 +143,20 @@ def _flink_order(old_layouts: Sequence[Sequence[StateLayout]]) -> list[str]:
     fitting size; `put` appends to a bucket. The repartitioner collects the states of a mode with `computeIfAbsent`,
     which prepends to a bucket.
     """
-    names_by_mode = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
-    for layout in old_layouts:
-        handle = _JavaHashMapOrder(_capacity_for(len(layout)))
-        modes = {state.name: state.mode for state in layout}
-        for name in modes:
-            handle.put(name)
-        for name in handle:
-            names_by_mode[modes[name]].compute_if_absent(name)
-    return [name for names in names_by_mode.values() for name in names]
+    order_by_mode = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
+    for subtask_states in old_layouts:
+        handle_order = _JavaHashMapOrder(_capacity_for(len(subtask_states)))
+        mode_by_name = {state.name: state.mode for state in subtask_states}
+        for name in mode_by_name:
+            handle_order.put(name)
+        for name in handle_order:
+            order_by_mode[mode_by_name[name]].compute_if_absent(name)
+    return [name for names in order_by_mode.values() for name in names]
 
 
-def _capacity_for(expected: int) -> int:
+def _capacity_for(expected_count: int) -> int:
     """Return the table size of a map of `CollectionUtil.newHashMapWithExpectedSize` (since Flink 1.18)."""
-    return 1 << (-(-expected * 4 // 3) - 1).bit_length()
+    return 1 << (-(-expected_count * 4 // 3) - 1).bit_length()
 
 
 class _JavaHashMapOrder:
@@ -179,11 +182,11 @@ class _JavaHashMapOrder:
         return (name for bucket in self._buckets for name in bucket)
 
     def _index(self, name: str) -> int:
-        code = java_string_hash(name) & 0xFFFFFFFF
-        return (code ^ code >> 16) & (len(self._buckets) - 1)
+        hash_code = java_string_hash(name) & 0xFFFFFFFF
+        return (hash_code ^ hash_code >> 16) & (len(self._buckets) - 1)
 
     def _double(self) -> None:
-        order = list(self)
+        ordered_names = list(self)
         self._buckets = [[] for _ in range(2 * len(self._buckets))]
-        for name in order:  # `HashMap.resize` keeps the order of the names in a bucket
+        for name in ordered_names:  # `HashMap.resize` keeps the order of the names in a bucket
             self._buckets[self._index(name)].append(name)

@@ -66,8 +66,8 @@ def start_of(snapshot: str, old_shapes: Shapes, new_shapes: Shapes) -> Start:
     all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
     snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
-    maximum_changes = any(maximum != before for (_, maximum), (_, before) in zip(new_shapes, old_shapes, strict=True))
+    has_new_max = any(maximum != old for (_, maximum), (_, old) in zip(new_shapes, old_shapes, strict=True))
     new_maxima = {maximum for _, maximum in new_shapes if maximum != 1}  # a max parallelism of 1 never changes
     return Start(
-        snapshot, common_parallelism(new_shapes), new_maxima.pop() if maximum_changes and len(new_maxima) == 1 else None
+        snapshot, common_parallelism(new_shapes), new_maxima.pop() if has_new_max and len(new_maxima) == 1 else None
     )

@@ -57,7 +57,9 @@ class StateMetaInfo:
 
     def with_kryo(self, version: int) -> StateMetaInfo:
         """Return the state with the version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
-        return replace(self, serializers=tuple((name, inner.with_kryo(version)) for name, inner in self.serializers))
+        return replace(
+            self, serializers=tuple((name, snapshot.with_kryo(version)) for name, snapshot in self.serializers)
+        )
 
     @property
     def content_serializers(self) -> tuple[SerializerSnapshot, ...]:
@@ -69,7 +71,7 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
     """Return the description at the reader's position.
 
     If the `end` of the description is given, serializers may be of any class. Otherwise a serializer of an unknown
-    class raises `UnknownSerializer`, because its snapshot has no known end. Raises `SnapshotError` for damaged bytes.
+    class raises `UnknownSerializerError`: its snapshot has no known end. Raises `SnapshotError` for damaged bytes.
     """
     start = reader.position
     name = reader.utf()
@@ -77,8 +79,12 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
     if kind not in StateKind._value2member_map_:
         raise reader.error("an unknown kind of state", at=at, expected=f"0 to {max(StateKind)}", found=kind)
     options = tuple((reader.utf(), reader.utf()) for _ in range(reader.count(4)))
-    count = reader.count(12)
-    ends = [None] * count if end is None else _ends(reader, count, serializer_starts(reader, end), end)
+    serializer_count = reader.count(12)
+    ends = (
+        [None] * serializer_count
+        if end is None
+        else _entry_ends(reader, serializer_count, serializer_starts(reader, end), end)
+    )
     serializers = tuple((reader.utf(), read_versioned(reader, end)) for end in ends)
     return StateMetaInfo(name, StateKind(kind), options, serializers, reader.data[start : reader.position])
 
@@ -93,11 +99,11 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
 
     The serializers may be of any class. Raises `SnapshotError` if the count differs from the number of starts.
     """
-    ends = _ends(reader, reader.non_negative(reader.i16, "number of states"), starts, end)
+    ends = _entry_ends(reader, reader.non_negative(reader.i16, "number of states"), starts, end)
     return tuple(read_state_meta_info(reader, end) for end in ends)
 
 
-def _ends(reader: ByteReader, entry_count: int, starts: Sequence[int], end: int) -> list[int]:
+def _entry_ends(reader: ByteReader, entry_count: int, starts: Sequence[int], end: int) -> list[int]:
     """Return the ends of `entry_count` entries at `starts`, end to end from the reader's position to `end`."""
     first, *ends = (*starts, end)
     if len(ends) != entry_count or first != reader.position:
@@ -121,12 +127,12 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
     for info in distinct[1:]:
         merged_info = merged_info and _merged_info(merged_info, info)
     if merged_info is None:
-        types = sorted({f"{info.state_type} of {type_names(info.content_serializers)}" for info in distinct})
+        type_texts = sorted({f"{info.state_type} of {type_names(info.content_serializers)}" for info in distinct})
         raise SnapshotError(
             "subtasks of the same operator registered the same state in different ways",
             state=distinct[0].name,
             expected="the same type and the same serializers in all subtasks",
-            found=" and ".join(types) if len(types) > 1 else f"{types[0]}, with serializers that differ",
+            found=" and ".join(type_texts) if len(type_texts) > 1 else f"{type_texts[0]}, with serializers that differ",
             advice="restore the job with the same types in all subtasks, and take another savepoint; if all have "
             "the same types, a file is damaged: take another snapshot",
         )
@@ -139,7 +145,7 @@ def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
 
 
 def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
-    if not _is_same_kind(info, other):
+    if not _differs_only_in_snapshots(info, other):
         return None
     other_serializers = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
@@ -163,12 +169,12 @@ def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
     narrow_serializers = dict(narrow.serializers)
-    return _is_same_kind(wide, narrow) and all(
+    return _differs_only_in_snapshots(wide, narrow) and all(
         snapshot.covers(narrow_serializers[name]) for name, snapshot in wide.serializers
     )
 
 
-def _is_same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
+def _differs_only_in_snapshots(info: StateMetaInfo, other: StateMetaInfo) -> bool:
     """Whether two descriptions agree in all but the serializers' snapshots."""
-    purposes, other_serializers = dict(info.serializers).keys(), dict(other.serializers).keys()
-    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), other_serializers)
+    purposes, other_purposes = dict(info.serializers).keys(), dict(other.serializers).keys()
+    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), other_purposes)

@@ -19,9 +19,9 @@ from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
 
-_CONSUMER = "FlinkKafkaConsumer"
-_PRODUCER = "FlinkKafkaProducer"
-_ACKNOWLEDGING = "MessageAcknowledgingSourceBase"
+_CONSUMER_CLASS = "FlinkKafkaConsumer"
+_PRODUCER_CLASS = "FlinkKafkaProducer"
+_ACKNOWLEDGING_CLASS = "MessageAcknowledgingSourceBase"
 
 
 class _RemovedClass(NamedTuple):
@@ -32,25 +32,25 @@ class _RemovedClass(NamedTuple):
     advice: str
 
 
-_REMOVED_CLASSES = {
+_REMOVED_CLASS_BY_STATE = {
     OFFSETS_STATE: _RemovedClass(
-        _CONSUMER,
+        _CONSUMER_CLASS,
         "the offsets of a FlinkKafkaConsumer",
         "convert it to the state of the KafkaSource that replaces it (option kafka-source); or drop it, and start the "
         "KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
     ),
     **{
-        name: _RemovedClass(_PRODUCER, "the transactions of a FlinkKafkaProducer", REPLACE_SINK)
+        name: _RemovedClass(_PRODUCER_CLASS, "the transactions of a FlinkKafkaProducer", REPLACE_SINK)
         for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
     },
     "message-acknowledging-source-state": _RemovedClass(
-        _ACKNOWLEDGING,
-        f"the unacknowledged messages of a {_ACKNOWLEDGING}",
+        _ACKNOWLEDGING_CLASS,
+        f"the unacknowledged messages of a {_ACKNOWLEDGING_CLASS}",
         "drop it: the queue sends unacknowledged messages again",
     ),
 }
 
-_CONNECTOR_STATES = {
+_CLASS_BY_CONNECTOR_STATE = {
     "writer_raw_states": "StatefulSinkWriterStateHandler",
     "streaming_committer_raw_states": "CommitterOperator",
     "bucket-states": "StreamingFileSinkHelper",
@@ -84,32 +84,32 @@ _UNTYPED_STATES = {
 """Class of Flink, reason and advice for each kind of state without known types."""
 
 
-def operator_state_reason(state: str, writer_major: int, line: ReleaseLine) -> Reason | None:
+def operator_state_reason(state_name: str, writer_major: int, line: ReleaseLine) -> Reason | None:
     """Return why `line` might not restore the operator state with this name; None if no rule depends on the name.
 
     Flink `writer_major` (1 or 2) wrote the state, and the release `line` is to restore it.
     """
-    removed_class = _REMOVED_CLASSES.get(state)
+    removed_class = _REMOVED_CLASS_BY_STATE.get(state_name)
     if removed_class is not None and writer_major < line.major:
         why = f"{removed_class.description}, a class that connectors for Flink {line.major} do not contain"
         return Reason(Restores.NO, why, removed_class.flink_class, removed_class.advice)
-    connector = _CONNECTOR_STATES.get(state)
-    return _connector_reason(connector, line) if connector is not None else None
+    connector_class = _CLASS_BY_CONNECTOR_STATE.get(state_name)
+    return _connector_reason(connector_class, line) if connector_class is not None else None
 
 
-_BUFFERED_ROWS = "inputState"
-_STATES_OF_EVERY_OVER = {"accState", _BUFFERED_ROWS}
+_STATE_OF_BUFFERED_ROWS = "inputState"
+_STATES_OF_EVERY_OVER = {"accState", _STATE_OF_BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
 """Keyed states of OVER aggregates in SQL: an OVER that is bounded, or in processing time, has at least one of them."""
 
 
-def keyed_state_reason(state: str, names: Set[str], writer_major: int, line: ReleaseLine) -> Reason | None:
+def keyed_state_reason(state_name: str, state_names: Set[str], writer_major: int, line: ReleaseLine) -> Reason | None:
     """Return why `line` might not restore a keyed state; None if no rule depends on its name.
 
-    `names` are those of all keyed states of the operator; `writer_major` and `line` are as for `operator_state_reason`.
+    `state_names` has all keyed states of the operator; `writer_major` and `line` are as for `operator_state_reason`.
     """
-    is_unbounded = names >= _STATES_OF_EVERY_OVER and not names & _STATES_OF_OTHER_OVERS
-    if state != _BUFFERED_ROWS or not is_unbounded or writer_major >= line.major:
+    is_unbounded = state_names >= _STATES_OF_EVERY_OVER and not state_names & _STATES_OF_OTHER_OVERS
+    if state_name != _STATE_OF_BUFFERED_ROWS or not is_unbounded or writer_major >= line.major:
         return None
     return Reason(
         Restores.UNKNOWN,

@@ -132,7 +132,7 @@ def _new_key_groups(
     key_starts = np.concatenate([np.zeros(1, np.int64), key_ends[:-1]])
     hash_codes = walk_keys(
         key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), key_starts, key_ends
-    ).codes
+    ).hash_codes
     assert hash_codes is not None  # a known hash has a program that computes the codes
     return [key_group_of_hash(int(hash_code), shape.max_parallelism) for hash_code in hash_codes]
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from rescale.flink.encoding.snappy import FramedDecompressor
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_marks import ID_SIZE, LENGTH_SIZE, NEXT_ID_FLAG
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import KeyedStateHolder, KeyedStream, LiveTable
@@ -95,6 +95,6 @@ def _count_records(group: bytes | memoryview) -> tuple[int, float]:
         end = value_at + int.from_bytes(group[value_at - LENGTH_SIZE : value_at], "big")
         if value_at > len(group) or end > len(group):
             break
-        length_at = end + (ID_SIZE if group[key_at] & FLAG else 0)
+        length_at = end + (ID_SIZE if group[key_at] & NEXT_ID_FLAG else 0)
         record_count += 1
     return record_count, length_at / max(1, len(group))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rescale.flink.key_groups import subtask_of_key_group
-from rescale.flink.keyed.header import LEFT_OUT
+from rescale.flink.keyed.header import NO_NEW_ID
 from rescale.flink.keyed.ttl.last_access import Cutoffs
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import (
@@ -25,7 +25,7 @@ from rescale.plan.work_class import WorkClass
 class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
-    `id_tables` translate state ids of the source: a table has at each old id the new id, or `LEFT_OUT`.
+    `id_tables` translate state ids of the source: a table has at each old id the new id, or `NO_NEW_ID`.
     `rekeying` is set if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB,
     which remain on the heap. `cutoffs` say which old rows of rekeyed state are left out.
     """
@@ -109,7 +109,7 @@ class OperatorPlan:
         """Whether canonical streams can be written without sorting: databases return rows in the right order."""
         if self.rekeying is None or self.cutoffs or self.is_in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
-        drops_states = any(LEFT_OUT in id_table for id_table in self.id_tables)
+        drops_states = any(NO_NEW_ID in id_table for id_table in self.id_tables)
         return len(self.rekeying.databases) == len(self.rekeying.sources) and not drops_states
 
     @cached_property

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from rescale.flink.keyed.header import LEFT_OUT, require_header
+from rescale.flink.keyed.header import NO_NEW_ID, require_header
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
@@ -236,7 +236,7 @@ class _OperatorContinuation:
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
                 return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
         are_all_databases = len(rekeying.databases) == len(rekeying.sources)
-        if not are_all_databases or any(LEFT_OUT in id_table for id_table in self.planned.id_tables):
+        if not are_all_databases or any(NO_NEW_ID in id_table for id_table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
         if rekeying_before is None or not base_plan.writes_rows:
             return "the base has no RocksDB directories that were written for it row by row"

@@ -119,7 +119,7 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
         counterparts.append(
             Counterpart(vertex.operator_id, _uid_or_empty(given_name, vertex.operator_id), label, vertex.name, None)
         )
-        counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
+        counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained_names]
     return counterparts
 
 

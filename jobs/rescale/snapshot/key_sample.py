@@ -14,7 +14,7 @@ from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.records import RecordReader, Records
 from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_reader import NUMBER_SIZE, HeapReader
+from rescale.flink.keyed.heap.heap_reader import GROUP_NUMBER_SIZE, HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.keyed_state import KeyedStream
@@ -86,7 +86,7 @@ def keys_of_group(
         data = files.beginning(extent, SAMPLE_BYTES // _MOST_KEY_GROUPS)
         read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read_records(header, max_parallelism, key_group, data):
-            starts = records.key_starts + key_offset_by_state[records.states]
+            starts = records.key_starts + key_offset_by_state[records.state_ids]
             for start, end in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
                 yield records.data[start:end].tobytes()
     except SnapshotError as error:
@@ -104,6 +104,6 @@ def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int
 
 def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = HeapReader(replace(header, compressed=False), max_parallelism)
-    count_field, stored_states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
+    count_field, stored_states = data[:GROUP_NUMBER_SIZE], data[GROUP_NUMBER_SIZE:]
     decompressed = FramedDecompressor().feed(stored_states) if header.compressed else stored_states
     return reader.read([(key_group, [count_field, decompressed])], is_whole=False)

@@ -15,12 +15,12 @@ import msgspec
 from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.checkpoint_metadata import RELEASES, Metadata
+from rescale.flink.metadata.checkpoint_metadata import RELEASES_BY_VERSION, Metadata
 from rescale.flink.metadata.handles import EmptySegmentStream, SegmentStream
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
 from rescale.flink.release_line import FIRST_WITH_MERGED_FILES, ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Reason, Restores, missing_class_reason, reasons
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.flink.state_release_rules import (
     keyed_state_reason,
@@ -109,7 +109,7 @@ def _reason_of_unread_metadata(metadata: Metadata, line: ReleaseLine) -> Reason 
         return Reason(
             Restores.NO,
             f"Flink {line} reads _metadata up to version {line.metadata_version}, and this is version {version}, of "
-            f"{RELEASES[version]}",
+            f"{RELEASES_BY_VERSION[version]}",
             "MetadataSerializers",
             f"use a snapshot that Flink {line} or an older release wrote, or a newer Flink: metadata cannot be "
             "converted to an older version",
@@ -236,7 +236,7 @@ class _Judge:
         if header:
             try:
                 read(header, "")
-            except UnknownSerializer as error:
+            except UnknownSerializerError as error:
                 return missing_class_reason(error.class_name, self._line)
         return untyped_state_reason("gone", self._line)
 
@@ -260,7 +260,7 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
 def _reasons_for_other_states(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
     """Yield the reasons of all other states in a header that follow from the reasons `causes` of the state `name`."""
     for reason in causes:
-        if reason.fails_all:
+        if reason.fails_whole_header:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")
         elif not states_fail_alone:
             why = f"its file also holds {name}, of which this Flink may read too many or too few bytes"

@@ -69,7 +69,7 @@ def placed(target: str) -> Placed:
             names, _ = source.states
             for batch in reader.batches(source):
                 for start, limit, state, key_group in zip(
-                    batch.key_starts, batch.key_ends, batch.states, batch.groups, strict=True
+                    batch.key_starts, batch.key_ends, batch.state_ids, batch.groups, strict=True
                 ):
                     counts[int(key_group), names[state], batch.data[start:limit].tobytes(), b""] += 1
     return counts

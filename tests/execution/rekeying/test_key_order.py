@@ -52,7 +52,7 @@ def rows_of(batches: Sequence[Sequence[RekeyedRecord]]) -> list[bytes]:
     rows = []
     for number, batch in enumerate(batches):
         buffer = records_in_buffer([moving.record for moving in batch], [0] * len(batch))
-        index, data = sorter.sort(buffer, buffer.states, np.array([moving.key_group for moving in batch], np.int64))
+        index, data = sorter.sort(buffer, buffer.state_ids, np.array([moving.key_group for moving in batch], np.int64))
         rows += [row for _, row in write_rows(0, number, 0, index, data, np.zeros(1, np.int64))]
     return rows
 

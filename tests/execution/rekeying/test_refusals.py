@@ -196,8 +196,8 @@ def test_hash_rule_that_is_wrong_for_a_single_key_is_refused(
     def wrong_rule(program: object, data: object, starts: object, limits: object) -> object:
         walked = rule(program, data, starts, limits)  # type: ignore[arg-type]
         for i, (start, limit) in enumerate(zip(starts.tolist(), limits.tolist(), strict=True)):  # type: ignore[attr-defined]
-            if walked.codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
-                walked.codes[i] ^= 1
+            if walked.hash_codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
+                walked.hash_codes[i] ^= 1
         return walked
 
     monkeypatch.setattr(composite_key, "walk_keys", wrong_rule)

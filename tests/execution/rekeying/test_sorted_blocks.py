@@ -65,7 +65,7 @@ def small(row: int, window: int, memory: int) -> Iterator[None]:
 
 def sorted_blocks(sorter: BlockSorter, batch: Sequence[RekeyedRecord]) -> tuple[np.ndarray, memoryview]:
     records = records_in_buffer([moving.record for moving in batch], [0] * len(batch))
-    return sorter.sort(records, records.states, np.array([moving.key_group for moving in batch], np.int64))
+    return sorter.sort(records, records.state_ids, np.array([moving.key_group for moving in batch], np.int64))
 
 
 def rows_of(work: ShuffledRecords) -> list[tuple[int, bytes]]:

@@ -128,7 +128,7 @@ NewValues = dict[str, dict[bytes, bytes | None]]
 def changes_by_state(reader: ChangeReader, states: Sequence[str] = STATES) -> NewValues:
     changes: NewValues = {state: {} for state in states}
     for some in reader:
-        for state, (key, value) in zip(some.states.tolist(), rows_of(some, prefix=1), strict=True):
+        for state, (key, value) in zip(some.state_ids.tolist(), rows_of(some, prefix=1), strict=True):
             assert key not in changes[states[state]], "a key is changed twice"
             changes[states[state]][key] = value[1:] if value[0] == VALUE else None
             assert value[0] == VALUE or value == bytes([DELETION])
@@ -373,7 +373,7 @@ def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRoc
         (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
         for batch in reader
         for start, limit, end, state, group in zip(
-            batch.key_starts, batch.key_ends, batch.ends, batch.states, batch.groups, strict=True
+            batch.key_starts, batch.key_ends, batch.ends, batch.state_ids, batch.groups, strict=True
         )
     ]
     assert records == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]

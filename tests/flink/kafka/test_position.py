@@ -6,7 +6,13 @@ import pytest
 
 from rescale.flink.kafka.consumer import read_consumer_element
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owning_subtask
-from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
+from rescale.flink.kafka.source import (
+    EnumeratorState,
+    UnknownVersionError,
+    read_enumerator,
+    read_reader_element,
+    read_split,
+)
 from rescale.text.errors import SnapshotError
 from support.kafka_state import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
 from support.snapshot_bytes import i32, utf
@@ -53,15 +59,15 @@ def test_enumerator_state_of_every_version_is_read() -> None:
     sized = [i32(len(split)) + split for split in splits]
     by_subtask = i32(0, 2, 0, 2) + sized[0] + sized[2] + i32(1, 1) + sized[1]
     whole = [
-        (by_subtask, Enumerator((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
-        (i32(3) + b"".join(names), Enumerator(tuple(ORDERS), ())),
+        (by_subtask, EnumeratorState((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
+        (i32(3) + b"".join(names), EnumeratorState(tuple(ORDERS), ())),
         (
             i32(3) + names[0] + i32(0) + names[1] + i32(1) + names[2] + i32(0) + b"\1",
-            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], StartAt.UNSET),)),
+            EnumeratorState((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], StartAt.UNSET),)),
         ),
         (
             i32(3, 0) + sized[0] + i32(0) + sized[1] + i32(1) + sized[2] + i32(0) + b"\0",
-            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], 7),)),
+            EnumeratorState((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], 7),)),
         ),
     ]
     for version, (state, expected) in enumerate(whole):

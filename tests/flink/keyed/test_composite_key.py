@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_offsets
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keys.key_function import FunctionHash
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.composite import TIME_WINDOW, composite_key, keyed, length_bytes, records_in_buffer, timer, timers
@@ -92,7 +92,7 @@ def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[objec
 @given(keys_of_records())
 def test_composite_keys_hash_as_the_key_values_in_them(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
     key_type, records, values = drawn
-    keys = composite_keys(header_of(key_type), KNOWN)
+    keys = composite_keys(header_of(key_type), KNOWN_HASH)
     assert keys.hash(records_in_buffer(records, range(len(records)))).tolist() == list(map(key_type.code, values))
 
 
@@ -108,7 +108,7 @@ def test_hash_function_gets_the_key_without_namespace(
         return len(hashed)
 
     header = header_of(key_type)
-    program = composite_keys(header, KNOWN)._program if data.draw(st.booleans()) else None
+    program = composite_keys(header, KNOWN_HASH)._key_program if data.draw(st.booleans()) else None
     keys = CompositeKeys(header, program, FunctionHash("own:hash", function))
     if program is None:  # then only namespaces of fixed size tell where a key ends
         kinds = [list(KINDS.values())[record.state] for record in records]
@@ -127,7 +127,7 @@ def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
     for state_id, user_key in ((0, b""), (1, b"entry")):
         composite = composite_key(key, key, ambiguous=True, user_key=user_key)
         (code,) = (
-            composite_keys(header, KNOWN).hash(records_in_buffer([Record(state_id, composite, b"")], [0])).tolist()
+            composite_keys(header, KNOWN_HASH).hash(records_in_buffer([Record(state_id, composite, b"")], [0])).tolist()
         )
         assert code == TEXT.code(value)
 
@@ -149,7 +149,7 @@ def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) ->
     """Check that the key is refused although the record before it is right; return the error."""
     right = Record(0, TEXT.write((98,)) + b"\0", b"")
     with pytest.raises(IntegrityError, match=what) as caught:
-        composite_keys(header, KNOWN).hash(records_in_buffer([right, Record(state_id, key, b"v")], [4, 7]))
+        composite_keys(header, KNOWN_HASH).hash(records_in_buffer([right, Record(state_id, key, b"v")], [4, 7]))
     assert caught.value.state == header.states[state_id].name
     assert key[:64].hex() in caught.value.what
     assert "in key group 7" in caught.value.what
@@ -250,7 +250,7 @@ def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None
     """The key type tells where a key ends; any bytes may follow."""
     header = read_keyed_header(keyed_header(keyed("other", simple("NullValue")), key=LONG), "a file")
     records = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
-    assert composite_keys(header, KNOWN).hash(records_in_buffer(records, [0, 0])).tolist() == [77, 77]
+    assert composite_keys(header, KNOWN_HASH).hash(records_in_buffer(records, [0, 0])).tolist() == [77, 77]
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown"):
         with_function(header, records[0])
 
@@ -267,14 +267,14 @@ def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None
 def test_state_without_its_serializers_is_refused(damaged: bytes) -> None:
     header = read_keyed_header(keyed_header(damaged, key=LONG), "a file")
     with pytest.raises(SnapshotError, match="serializer") as caught:
-        composite_keys(header, KNOWN)
+        composite_keys(header, KNOWN_HASH)
     assert caught.value.state == "total"
 
 
 def test_queues_of_other_elements_than_timers_are_refused() -> None:
     header = read_keyed_header(keyed_header(state("queue", 3, {}, {"VALUE_SERIALIZER": INT}), key=LONG), "a file")
     with pytest.raises(UnsupportedError, match="is no queue of timers") as caught:
-        composite_keys(header, KNOWN)
+        composite_keys(header, KNOWN_HASH)
     assert caught.value.state == "queue"
 
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
+from rescale.flink.keyed.group_bytes import EndsTooEarlyError, GroupBytes
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 DATA = bytes(range(100))
@@ -26,7 +26,7 @@ def test_bytes_are_taken_across_the_borders_of_pieces(at_once: int) -> None:
     assert group_bytes.u16() == 0x0A0B
     assert group_bytes.non_negative_i32() == 0x0C0D0E0F
     assert group_bytes.offset == 16
-    assert b"".join(group_bytes.rest()) == DATA[16:]
+    assert b"".join(group_bytes.take_rest()) == DATA[16:]
 
 
 def test_filling_keeps_what_is_left_and_at_least_doubles_it() -> None:
@@ -54,7 +54,7 @@ def test_pieces_are_not_read_before_they_are_needed() -> None:
     [(lambda g: g.take(101), 0), (lambda g: (g.take(97), g.non_negative_i32()), 97), (lambda g: g.take(1000), 0)],
 )
 def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any], offset: int) -> None:
-    with pytest.raises(EndsTooEarly, match="key group 12 of timers ends too early") as caught:
+    with pytest.raises(EndsTooEarlyError, match="key group 12 of timers ends too early") as caught:
         take(group())
     assert caught.value.offset == offset
 
@@ -74,7 +74,7 @@ def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:
 
 def test_an_entry_that_is_too_large_is_refused_before_more_is_read() -> None:
     with (
-        patch("rescale.flink.keyed.group_bytes.LARGEST_RECORD", 20),
+        patch("rescale.flink.keyed.group_bytes.LARGEST_RECORD_SIZE", 20),
         pytest.raises(UnsupportedError, match="an entry that is too large to move") as caught,
     ):
         group().take(60)

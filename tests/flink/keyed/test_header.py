@@ -18,7 +18,7 @@ from rescale.flink.operator_state import (
     write_operator_state_header,
 )
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializerError
 from rescale.flink.state_meta_info import StateKind
 from rescale.text.errors import SnapshotError
 from support.snapshot_bytes import (
@@ -290,7 +290,7 @@ def test_header_with_ambiguous_state_boundaries_is_refused_as_unknown() -> None:
         (read_operator_state_header, operator_header((operator_list("a", HIDING),))),
         (read_operator_state_header, operator_header((), (broadcast_state("a", HIDING),))),
     ):
-        with pytest.raises(UnknownSerializer) as error:
+        with pytest.raises(UnknownSerializerError) as error:
             read(data, "a file")
         assert error.value.class_name == "com.example.Money$Snapshot"
 
@@ -298,7 +298,7 @@ def test_header_with_ambiguous_state_boundaries_is_refused_as_unknown() -> None:
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_truncated_header_with_an_unknown_serializer_is_refused(cut: int) -> None:
     data = keyed_header(keyed_state("price", CUSTOM), STATES["total"])
-    with pytest.raises((SnapshotError, UnknownSerializer)):
+    with pytest.raises((SnapshotError, UnknownSerializerError)):
         read_keyed_header(data[:-cut], "a file")
 
 

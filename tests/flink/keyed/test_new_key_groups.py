@@ -11,14 +11,14 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.text.errors import IntegrityError
 from support.canonical import Record
 from support.composite import records_in_buffer
 from support.java_hash_codes import long_code
 from support.snapshot_bytes import LONG, keyed_header, keyed_state
 
-LONGS = composite_keys(read_keyed_header(keyed_header(keyed_state("total"), key=LONG), ""), KNOWN)
+LONGS = composite_keys(read_keyed_header(keyed_header(keyed_state("total"), key=LONG), ""), KNOWN_HASH)
 numbers = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=20)
 
 

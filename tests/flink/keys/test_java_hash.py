@@ -40,8 +40,8 @@ def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKey
 
 def codes(walked: WalkedKeys) -> list[int]:
     assert walked.first_error() is None
-    assert walked.codes is not None
-    return walked.codes.tolist()
+    assert walked.hash_codes is not None
+    return walked.hash_codes.tolist()
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_hashes_and_key_groups_equal_those_of_flink(
     walked = walk(program(java_type), [bytes.fromhex(key)], behind=b"\x2c\0")
     assert codes(walked) == [code]
     assert walked.ends.tolist() == [len(key) // 2]
-    assert walked.codes is not None
-    groups = [key_groups_of_hashes(walked.codes, maximum).tolist() for maximum in (128, 1000, 32768)]
+    assert walked.hash_codes is not None
+    groups = [key_groups_of_hashes(walked.hash_codes, maximum).tolist() for maximum in (128, 1000, 32768)]
     assert groups == [[of_128], [of_1000], [mixed % 32768]]
     assert murmur(code) == mixed
 
@@ -208,8 +208,8 @@ def test_first_of_many_wrong_keys_is_reported() -> None:
     walked = walk(program(LONG_KEY), [*keys, b"\0", b"", *keys])
     assert walked.first_error() == (5, "the data ends inside the key")
     assert walked.error_codes.tolist() == [0] * 5 + [2, 2] + [0] * 5
-    assert walked.codes is not None
-    assert walked.codes.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 1, 2, 3, 4]
+    assert walked.hash_codes is not None
+    assert walked.hash_codes.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("start", "limit"), [(-1, 8), (0, 17), (9, 8), (1 << 62, 1 << 62), (17, 17)])
@@ -243,7 +243,7 @@ def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> No
     compiled = compile_program(parsed(snapshot))
     assert not compiled.hashable
     walked = walk(compiled, [bytes.fromhex(key)] * 2, behind=b"\x01\x01")
-    assert walked.codes is None
+    assert walked.hash_codes is None
     size = len(key) // 2
     assert (walked.first_error(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
 

@@ -43,7 +43,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def codes(name: str, keys: list[bytes]) -> list[int]:
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
-    hash_codes = FunctionHash.load(name).codes(np.frombuffer(b"".join(keys), np.uint8), starts, limits)
+    hash_codes = FunctionHash.load(name).hash_codes(np.frombuffer(b"".join(keys), np.uint8), starts, limits)
     assert hash_codes.dtype == np.int32
     return hash_codes.tolist()
 

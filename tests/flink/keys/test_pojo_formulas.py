@@ -39,8 +39,8 @@ def codes(java_type: JavaType, formula: str, keys: list[bytes]) -> list[int]:
     walked = walk_keys(Program("", tree), np.frombuffer(b"".join(keys), np.uint8), starts, limits)
     assert walked.first_error() is None
     assert walked.ends.tolist() == limits.tolist()
-    assert walked.codes is not None
-    return walked.codes.tolist()
+    assert walked.hash_codes is not None
+    return walked.hash_codes.tolist()
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
-from rescale.flink.keys.virtual_keys import HASHES, virtual_keys
+from rescale.flink.keys.virtual_keys import HASH_BY_KEY_TYPE, virtual_keys
 
 
-@pytest.mark.parametrize("key_type", HASHES)
+@pytest.mark.parametrize("key_type", HASH_BY_KEY_TYPE)
 @pytest.mark.parametrize(("max_parallelism", "parallelism"), [(128, 1), (128, 3), (128, 128), (1000, 7), (10, 4)])
 def test_virtual_key_is_the_smallest_of_each_subtask(key_type: str, max_parallelism: int, parallelism: int) -> None:
     keys = virtual_keys(key_type, max_parallelism, parallelism)
     assert len(keys) == parallelism
     for subtask, key in enumerate(keys):
         own = key_group_range(max_parallelism, parallelism, subtask)
-        is_own = [key_group_of_hash(HASHES[key_type](value), max_parallelism) in own for value in range(key + 1)]
+        is_own = [
+            key_group_of_hash(HASH_BY_KEY_TYPE[key_type](value), max_parallelism) in own for value in range(key + 1)
+        ]
         assert is_own.index(True) == key
 
 

@@ -12,7 +12,7 @@ from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_MERGED_CHANNELS,
     FIRST_VERSION_WITH_NAMES,
     FIRST_VERSION_WITH_PROPERTIES,
-    RELEASES,
+    RELEASES_BY_VERSION,
     MasterState,
     Metadata,
     OperatorState,
@@ -67,7 +67,7 @@ SINGLE = SingleChannelHandle(0, 1, 2, (4, 5), 10, RelativeFileStream("ch", 10))
 MERGED = MergedChannelHandle(0, 10, RelativeFileStream("ch", 10), b"packed")
 
 
-NEWEST = max(RELEASES)
+NEWEST = max(RELEASES_BY_VERSION)
 
 
 def sample(version: int) -> Metadata:
@@ -117,12 +117,12 @@ def assert_refused_or_kept(data: bytes) -> None:
         assert 0 <= outcome.offset <= len(data)
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", RELEASES_BY_VERSION)
 def test_sample_is_read_back(version: int) -> None:
     assert read_metadata(write_metadata(sample(version)), "_metadata") == sample(version)
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", RELEASES_BY_VERSION)
 def test_metadata_truncated_at_any_byte_is_refused(version: int) -> None:
     data = write_metadata(sample(version))
     for end in range(len(data)):
@@ -131,7 +131,7 @@ def test_metadata_truncated_at_any_byte_is_refused(version: int) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, slow(3)])
-@pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, RELEASES))
+@pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, RELEASES_BY_VERSION))
 def test_metadata_with_any_byte_flipped_is_refused_or_kept(version: int, at_once: int) -> None:
     """Each byte is flipped in one of three ways; in slow tests, in all three."""
     data, flips = write_metadata(sample(version)), (0x01, 0x80, 0xFF)

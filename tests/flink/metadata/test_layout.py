@@ -147,7 +147,7 @@ def test_file_merging_handle_has_the_bytes_of_flink() -> None:
 
 
 SINGLE_CHANNEL = SingleChannelHandle(subtask=1, group=2, channel=3, offsets=(4,), state_size=5, stream=EMPTY)
-MERGED_CHANNEL = MergedChannelHandle(subtask=1, state_size=5, stream=EMPTY, packed=b"pk")
+MERGED_CHANNEL = MergedChannelHandle(subtask=1, state_size=5, stream=EMPTY, packed_offsets=b"pk")
 SINGLE_BYTES = "00000001 00000002 00000003 00000001 0000000000000004 0000000000000005 10"
 MERGED_BYTES = "00000001 0000000000000005 10 00000002 706b"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.metadata.checkpoint_metadata import RELEASES, Metadata, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import RELEASES_BY_VERSION, Metadata, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,
     HandleTag,
@@ -37,7 +37,7 @@ def test_random_metadata_is_read_back(metadata: Metadata) -> None:
     assert write_metadata(read_metadata(data, "_metadata")) == data
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", RELEASES_BY_VERSION)
 def test_every_version_has_a_round_trip(version: int) -> None:
     """Hypothesis may leave out a version; this test does not."""
     metadata = file(operator(subtasks=(Subtask(1, False, SubtaskState()),)), version=version)

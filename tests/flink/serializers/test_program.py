@@ -140,8 +140,8 @@ def test_case_class_of_flink_2_is_walked_and_hashed() -> None:
     keys = bytes.fromhex("0361620000000000000007 02780000010000000000")
     program = named_hash(parsed(pair), "case-class").program
     walked = walk_keys(program, np.frombuffer(keys, np.uint8), np.array([0, 11]), np.array([11, 21]))
-    assert walked.codes is not None
-    assert (walked.ends.tolist(), walked.codes.tolist()) == ([11, 21], [1874675263, -1937392685])
+    assert walked.hash_codes is not None
+    assert (walked.ends.tolist(), walked.hash_codes.tolist()) == ([11, 21], [1874675263, -1937392685])
 
 
 def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:

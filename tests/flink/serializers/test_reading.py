@@ -8,7 +8,7 @@ import pytest
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import MAX_DEPTH, read_snapshot, read_versioned, type_name, write_versioned
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializerError
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.serializer_vectors import JAVA_OBJECT
 from support.snapshot_bytes import (
@@ -114,7 +114,7 @@ def test_enum_constants_keep_their_order() -> None:
     ],
 )
 def test_unknown_serializer_is_refused_with_its_class(data: bytes, class_name: str) -> None:
-    with pytest.raises(UnknownSerializer, match="is unknown") as error:
+    with pytest.raises(UnknownSerializerError, match="is unknown") as error:
         read_snapshot(ByteReader(data, "a file"))
     assert error.value.class_name == class_name
     assert class_name in error.value.what
@@ -122,7 +122,7 @@ def test_unknown_serializer_is_refused_with_its_class(data: bytes, class_name: s
 
 
 def test_unknown_serializer_is_pickled_as_an_unsupported_error() -> None:
-    with pytest.raises(UnknownSerializer) as error:
+    with pytest.raises(UnknownSerializerError) as error:
         read_snapshot(ByteReader(CUSTOM, "a file"))
     copy = pickle.loads(pickle.dumps(error.value))
     assert type(copy) is UnsupportedError

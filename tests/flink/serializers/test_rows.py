@@ -16,7 +16,7 @@ from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
 from rescale.flink.serializers.registry import FLINK_ROWS
-from rescale.flink.serializers.snapshot import KRYO_SNAPSHOT, UnknownSerializer
+from rescale.flink.serializers.snapshot import KRYO_SNAPSHOT, UnknownSerializerError
 from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
@@ -66,8 +66,8 @@ def test_a_value_is_measured_and_hashed(class_name: str) -> None:
     walked = walk_keys(program, np.frombuffer(value * 2, np.uint8), *np.array([[0, len(value)], [2 * len(value)] * 2]))
     assert walked.ends.tolist() == [len(value), 2 * len(value)]
     if vector.code is not None:
-        assert walked.codes is not None
-        assert walked.codes.tolist() == [vector.code] * 2
+        assert walked.hash_codes is not None
+        assert walked.hash_codes.tolist() == [vector.code] * 2
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_versions_that_no_release_writes_are_unknown(class_name: str) -> None:
         unknown = (version for version in range(-1, 9) if version not in row.outer_versions)
         others += [composite(class_name, *vector.inside, outer=outer, outer_version=version) for version in unknown]
     for data in others:
-        with pytest.raises(UnknownSerializer) as error:
+        with pytest.raises(UnknownSerializerError) as error:
             read_snapshot(ByteReader(data))
         assert error.value.class_name == class_name
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from fuzzing.subject import Subject, joined, parts_of
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.keyed.changelog.change_sets import (
-    METADATA_GROUP,
+    METADATA_KEY_GROUP,
     LoggedChange,
     read_change_set,
     read_in_memory_changes,
@@ -57,7 +57,7 @@ def _look(data: bytes) -> None:
     numbers = {state.name: i for i, state in enumerate(read.states)}
     parsed_changes = []
     for key_group, change in changes:
-        if key_group == METADATA_GROUP:
+        if key_group == METADATA_KEY_GROUP:
             state = read_logged_state(change)
             ids[state.id] = numbers.get(state.info.name, 0)
             continue

@@ -43,7 +43,9 @@ def _look(data: bytes) -> None:
     records_read = []
     for records in reader.read(numbers, start, chunks):
         content = records.data.tobytes()
-        columns = (column.tolist() for column in (records.states, records.key_starts, records.key_ends, records.ends))
+        columns = (
+            column.tolist() for column in (records.state_ids, records.key_starts, records.key_ends, records.ends)
+        )
         for state, begin, limit, end in zip(*columns, strict=True):
             assert begin <= limit <= limit + 4 <= end <= len(content)
             records_read.append((key_group, Record(state, content[begin:limit], content[limit + 4 : end])))

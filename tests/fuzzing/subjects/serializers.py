@@ -13,7 +13,7 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, snapshot_bytes, type_name
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError
 
@@ -25,7 +25,7 @@ def _seeds() -> Iterator[bytes]:
     for header in keyed_headers():
         try:
             read = read_keyed_header(header, "header")
-        except UnknownSerializer:
+        except UnknownSerializerError:
             continue
         for snapshot in (
             read.key_serializer,

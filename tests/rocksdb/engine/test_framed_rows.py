@@ -31,7 +31,7 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
                 groups[key_group] = groups.get(key_group, b"") + bytes(piece)
             records = window.records
             columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends))
-            for start, limit, end, state, group in zip(*columns, records.states, records.groups, strict=True):
+            for start, limit, end, state, group in zip(*columns, records.state_ids, records.groups, strict=True):
                 described[database.states[state], int(group), data[start:limit]] = data[limit + 4 : end]
     assert list(groups) == sorted(groups)
     rows: Rows = {}

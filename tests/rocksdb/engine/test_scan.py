@@ -159,7 +159,7 @@ def test_scan_gives_the_same_rows_for_any_batch_size(
 
 @pytest.mark.usefixtures("new_children")
 def test_too_large_row_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(scan, "LARGEST_RECORD", records.BUFFER_SIZE + 100)
+    monkeypatch.setattr(scan, "LARGEST_RECORD_SIZE", records.BUFFER_SIZE + 100)
     with written(tmp_path / "db", ["state"]) as writer:
         writer.put("state", b"\1key", bytes(records.BUFFER_SIZE))
         writer.put("state", b"\2key", bytes(records.BUFFER_SIZE + 200))

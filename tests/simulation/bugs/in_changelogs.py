@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rescale.execution.sources import log_windows
-from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
+from rescale.flink.keyed.changelog.change_sets import METADATA_KEY_GROUP
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.replay import ReplayedState
@@ -25,8 +25,8 @@ def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
 
     def changed(files: Any, sets: Any) -> Iterator[Any]:
         changes = list(logged_changes(files, sets))
-        yield from (logged for logged in changes if logged[0] == METADATA_GROUP)
-        yield from change([logged for logged in changes if logged[0] != METADATA_GROUP])
+        yield from (logged for logged in changes if logged[0] == METADATA_KEY_GROUP)
+        yield from change([logged for logged in changes if logged[0] != METADATA_KEY_GROUP])
 
     return method(log_windows, "logged_changes", changed)
 

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from rescale.cli.output import Output
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
-from rescale.flink.keys.virtual_keys import HASHES, virtual_keys
+from rescale.flink.keys.virtual_keys import HASH_BY_KEY_TYPE, virtual_keys
 from rescale.report.documents import SmallestKeys
 from rescale.text.errors import RequestError
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parallelism", metavar="P", type=_parse_number, required=True)
     parser.add_argument(
         "--key-type",
-        choices=tuple(HASHES),
+        choices=tuple(HASH_BY_KEY_TYPE),
         help="Java type of the key; string: the number in decimal (default: all three types)",
     )
 
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             expected=f"1 ≤ parallelism ≤ max parallelism ≤ {UPPER_BOUND_MAX_PARALLELISM}",
             found=f"parallelism {arguments.parallelism}, max parallelism {arguments.max_parallelism}",
         )
-    types = [arguments.key_type] if arguments.key_type else list(HASHES)
+    types = [arguments.key_type] if arguments.key_type else list(HASH_BY_KEY_TYPE)
     keys = {key_type: tuple(virtual_keys(key_type, *shape)) for key_type in types}
     document = SmallestKeys(*shape, keys)
     rows = [(subtask, *(keys[key_type][subtask] for key_type in types)) for subtask in range(arguments.parallelism)]

@@ -9,7 +9,7 @@ from rescale.execution.sources.record_sources import RecordSource, SourceReader
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.blocks.records import Records, framed_size
-from rescale.flink.keyed.ttl.old_records import LeftOut
+from rescale.flink.keyed.ttl.counting_age_filter import LeftOutCounts
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
@@ -17,7 +17,7 @@ class SourceDigests(NamedTuple):
     """Digests of the records of a source, and counts of the old rows left out; both by state name."""
 
     digests_by_state: dict[str, StateDigest]
-    left_out_by_state: dict[str, LeftOut]
+    left_out_by_state: dict[str, LeftOutCounts]
 
 
 def digest_records(

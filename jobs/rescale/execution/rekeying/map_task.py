@@ -14,7 +14,7 @@ from rescale.execution.rekeying.totals import SentSizes, pack_sent_sizes
 from rescale.execution.sources.planned_records import RekeyedOperator, rekeyed_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
-from rescale.flink.keyed.header import LEFT_OUT
+from rescale.flink.keyed.header import NO_NEW_ID
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.snapshot.read_counter import counting_read_bytes
@@ -80,15 +80,15 @@ class _OperatorSorter:
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
-        drops_states = LEFT_OUT in new_ids
+        drops_states = NO_NEW_ID in new_ids
         for batch_index, batch_records in enumerate(self._reader.batches(source)):
-            records = replace(batch_records, states=new_ids[batch_records.states])
+            records = replace(batch_records, state_ids=new_ids[batch_records.state_ids])
             if drops_states:
-                records = records.select(records.states != LEFT_OUT)
+                records = records.select(records.state_ids != NO_NEW_ID)
             if self._age_filter is not None:
-                records = self._age_filter.remaining(records)
+                records = self._age_filter.filter(records)
             new_groups, _ = self._planned.key_groups.assign(records)
-            index, blocks = self._sorter.sort(records, records.states, new_groups)
+            index, blocks = self._sorter.sort(records, records.state_ids, new_groups)
             self._sizes[index["cell"]] += index["size"]
             for section, row in write_rows(
                 self._operator_index, unit.unit_index, batch_index, index, blocks, self._borders

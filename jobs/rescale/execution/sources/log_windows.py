@@ -17,7 +17,7 @@ from rescale.execution.sources.spans import key_group_runs
 from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
+from rescale.flink.keyed.changelog.change_sets import METADATA_KEY_GROUP
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
 from rescale.flink.keyed.changelog.parsed_changes import RawChange
 from rescale.flink.keyed.header import KeyedHeader
@@ -83,7 +83,7 @@ class LogWindows:
         """
         header_id_by_logged_id: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._change_sets):
-            if key_group == METADATA_GROUP:
+            if key_group == METADATA_KEY_GROUP:
                 state = read_logged_state(change)
                 if state.info.name not in self._id_by_name:
                     raise SnapshotError(

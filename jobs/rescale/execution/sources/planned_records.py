@@ -12,9 +12,9 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.keyed.ttl.age_filter import AgeFilter
 from rescale.flink.keyed.ttl.last_access import age_rules
-from rescale.flink.keyed.ttl.young_records import YoungRecords
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.pieces import Piece
@@ -50,12 +50,12 @@ class RekeyedOperator:
                 place = other.with_headers(self._parse_header)
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
-    def young_record_filter(self) -> YoungRecords | None:
+    def young_record_filter(self) -> AgeFilter | None:
         """Return the filter that drops old rows from records with new state ids; None if no rows are left out."""
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None
-        return YoungRecords(age_rules(require_header(self.header), cutoffs), self.rekeying.number_of_states)
+        return AgeFilter(age_rules(require_header(self.header), cutoffs), self.rekeying.number_of_states)
 
     def _parse_header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)
@@ -80,5 +80,5 @@ def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
     path, data = read_piece(plan, piece)
     try:
         return read_keyed_header(data, path).with_kryo(plan.kryo)
-    except UnknownSerializer:
+    except UnknownSerializerError:
         return None

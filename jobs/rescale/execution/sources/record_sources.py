@@ -26,8 +26,8 @@ from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, require
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
+from rescale.flink.keyed.ttl.counting_age_filter import CountingAgeFilter, LeftOutCounts
 from rescale.flink.keyed.ttl.last_access import Cutoffs, age_rules
-from rescale.flink.keyed.ttl.old_records import LeftOut, OldRecords
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.places import (
     ChangelogPlace,
@@ -103,25 +103,25 @@ class RecordBatches(Protocol):
 class CountedBatches:
     """Batches without the rows that are older than the source's cutoffs. The meter counts all records."""
 
-    def __init__(self, batches: RecordBatches, age_filter: OldRecords | None) -> None:
+    def __init__(self, batches: RecordBatches, age_filter: CountingAgeFilter | None) -> None:
         self._batches = batches
         self._age_filter = age_filter
 
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            kept_records = records if self._age_filter is None else self._age_filter.remaining(records)
+            kept_records = records if self._age_filter is None else self._age_filter.filter(records)
             if len(kept_records):
                 yield kept_records
 
     @property
-    def left_out(self) -> Mapping[str, LeftOut]:
+    def left_out(self) -> Mapping[str, LeftOutCounts]:
         """The old rows that were left out so far, by state with a cutoff."""
         return {} if self._age_filter is None else self._age_filter.left_out
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Call `RecordBatches.check_all_read`; `framed_bytes` is the framed size of the yielded records."""
-        self._batches.check_all_read(framed_bytes + (0 if self._age_filter is None else self._age_filter.bytes))
+        self._batches.check_all_read(framed_bytes + (0 if self._age_filter is None else self._age_filter.saved_bytes))
 
 
 class SourceReader:
@@ -144,7 +144,7 @@ class SourceReader:
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
         rules = age_rules(require_header(source.header), source.cutoffs) if source.cutoffs else ()
-        age_filter = OldRecords(rules, source.max_parallelism) if rules else None
+        age_filter = CountingAgeFilter(rules, source.max_parallelism) if rules else None
         return CountedBatches(self._batches(source), age_filter)
 
     def _batches(self, source: RecordSource) -> RecordBatches:
@@ -193,7 +193,7 @@ class SourceReader:
         else:
             batches_by_window = (self._in_window(part, window) for window in windows)
         for batches in batches_by_window:
-            yield (replace(records, states=new_ids[records.states]) for records in batches)
+            yield (replace(records, state_ids=new_ids[records.state_ids]) for records in batches)
 
     def _in_window(self, part: RecordSource, window: KeyGroupRange) -> Iterator[Records]:
         """Yield the records of a materialised stream that lie in the given key groups."""

@@ -76,7 +76,7 @@ def change_records(changes: Changes, prefix_length: int) -> Records:
         prefix_length,
         *columns,
     )
-    states = np.full(most_records, (removed if len(removed) else added).states[0])
+    states = np.full(most_records, (removed if len(removed) else added).state_ids[0])
     end = int(ends[record_count - 1]) if record_count else 0
     return Records(data[:end], key_starts, key_ends, ends, states, groups).select(slice(record_count))
 

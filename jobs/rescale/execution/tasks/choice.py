@@ -17,7 +17,7 @@ from rescale.execution.progress import Progress, say_compiling
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import MakeSender, Shuffle, Tasks, Weighed
-from rescale.flink.compiling import notify_once
+from rescale.flink.compiling import listen_once
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
@@ -37,7 +37,7 @@ def step_tasks(
     Little work runs in this process if the master is local, or if `on_driver` is True. Otherwise the executors run
     it: it may need a key-hash function that is installed only there.
     """
-    notify_once(say_compiling)
+    listen_once(say_compiling)
     local_spec = local_master(master)
     with ExitStack() as cleanup:
 

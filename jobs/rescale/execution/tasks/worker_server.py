@@ -29,7 +29,7 @@ import numpy as np
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR_VARIABLES
 from rescale.execution.tasks.worker import serve
-from rescale.flink.compiling import notify_once
+from rescale.flink.compiling import listen_once
 from rescale.storage.scratch import scratch_directories
 
 _REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
@@ -180,7 +180,7 @@ def _run_worker(worker_number: int, descriptor: int, control: socket.socket) -> 
     try:
         control.close()
         if worker_number == 0:
-            notify_once(say_compiling)
+            listen_once(say_compiling)
         directories = scratch_directories()
         first_directory = worker_number % len(directories)
         os.environ["SPARK_LOCAL_DIRS"] = ",".join([*directories[first_directory:], *directories[:first_directory]])

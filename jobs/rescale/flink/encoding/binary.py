@@ -86,14 +86,14 @@ class ByteReader:
         at = self.position
         encoded = self.raw(self.u16())
         try:
-            name = decode_modified_utf8(encoded)
+            text = decode_modified_utf8(encoded)
         except UnicodeError as error:
             raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
-        if not name.isascii() and (unpaired_surrogate := _SURROGATE.search(name)) is not None:
+        if not text.isascii() and (unpaired_surrogate := _SURROGATE.search(text)) is not None:
             raise self.error(
-                "a name with an unpaired surrogate", at=at, found=name[max(0, unpaired_surrogate.start() - 40) :]
+                "a name with an unpaired surrogate", at=at, found=text[max(0, unpaired_surrogate.start() - 40) :]
             )
-        return name
+        return text
 
     def text(self) -> str:
         """Read a string of `StringValue.readString`: the number of UTF-16 units plus one, then the units, all `packed`.
@@ -103,11 +103,11 @@ class ByteReader:
         at = self.position
         return self.utf16(max(0, self.packed() - 1), at)
 
-    def utf16(self, units: int, at: int) -> str:
+    def utf16(self, unit_count: int, at: int) -> str:
         """Read that many UTF-16 units, all `packed`; `at` is the position of their number, for errors."""
-        if units > self.remaining:
-            raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=units)
-        utf16_bytes = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
+        if unit_count > self.remaining:
+            raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=unit_count)
+        utf16_bytes = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(unit_count))
         return utf16_bytes.decode("utf-16-be", "surrogatepass")
 
     def packed(self) -> int:
@@ -115,12 +115,12 @@ class ByteReader:
 
         Raises `SnapshotError` for more than five bytes.
         """
-        value, at = 0, self.position
+        number, at = 0, self.position
         for shift in range(0, 35, 7):
             byte = self.u8()
-            value |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return value
+                return number
         raise self.error("a packed number of more than five bytes", at=at)
 
     def non_negative(self, read: Callable[[], int], what: str) -> int:
@@ -189,7 +189,7 @@ def encode_modified_utf8(value: str) -> bytes:
     """Encode in Java's modified UTF-8: U+0000 as `C0 80`, a supplementary character as two surrogates of 3 bytes."""
     if value.isascii() and "\0" not in value:
         return value.encode()
-    units = struct.unpack(f">{len(u16 := value.encode('utf-16-be', 'surrogatepass')) // 2}H", u16)
+    units = struct.unpack(f">{len(utf16_bytes := value.encode('utf-16-be', 'surrogatepass')) // 2}H", utf16_bytes)
     out = bytearray()
     for unit in units:
         if 0 < unit < 0x80:

@@ -32,7 +32,7 @@ _WRITE_METHOD, _BLOCK_DATA = 0x01, 0x08
 _PRIMITIVE_SIZES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 
 
-class _Code(IntEnum):
+class _TypeCode(IntEnum):
     """`ObjectStreamConstants.TC_*`: the type byte in front of every item."""
 
     NULL = 0x70
@@ -102,63 +102,63 @@ def read_java_object(reader: ByteReader) -> JavaValue:
 class _ObjectStream:
     """Reader of an object stream after its header.
 
-    `handles` has the numbered items; None for an item that is not complete yet.
+    `items` has the numbered items; None for an item that is not complete yet.
     """
 
     def __init__(self, reader: ByteReader) -> None:
         self.reader = reader
-        self.handles: list[JavaValue] = []
+        self.items: list[JavaValue] = []
         self.depth = 0
 
     def value(self) -> JavaValue:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.reader.error("Java objects are nested too deep", expected=f"at most {MAX_DEPTH} levels")
-        value = self._value()
+        value = self._unguarded_value()
         self.depth -= 1
         return value
 
-    def _value(self) -> JavaValue:
+    def _unguarded_value(self) -> JavaValue:
         at = self.reader.position
         match self.reader.u8():
-            case _Code.NULL:
+            case _TypeCode.NULL:
                 return None
-            case _Code.REFERENCE:
+            case _TypeCode.REFERENCE:
                 return self._referenced()
-            case _Code.STRING:
-                return self._string(self.reader.utf())
-            case _Code.LONG_STRING:
-                return self._string(self._long_text())
-            case _Code.OBJECT:
+            case _TypeCode.STRING:
+                return self._with_handle(self.reader.utf())
+            case _TypeCode.LONG_STRING:
+                return self._with_handle(self._long_text())
+            case _TypeCode.OBJECT:
                 return self._object()
-            case _Code.ARRAY:
+            case _TypeCode.ARRAY:
                 return self._array()
-            case _Code.ENUM:
+            case _TypeCode.ENUM:
                 return self._enum()
-            case _Code.CLASS:
+            case _TypeCode.CLASS:
                 java_class = self._class()
-                self.handles.append(java_class)
+                self.items.append(java_class)
                 return java_class
-            case _Code.CLASS_DESCRIPTION:
+            case _TypeCode.CLASS_DESCRIPTION:
                 return self._described_class()
-            case _Code.PROXY_CLASS_DESCRIPTION:
+            case _TypeCode.PROXY_CLASS_DESCRIPTION:
                 return self._proxy_class()
         raise self.reader.error("not the beginning of a Java object", at=at, found=f"0x{self.reader.data[at]:02x}")
 
     def _referenced(self) -> JavaValue:
         at = self.reader.position
-        number = self.reader.i32() - _FIRST_HANDLE
-        if not 0 <= number < len(self.handles) or self.handles[number] is None:
+        handle = self.reader.i32() - _FIRST_HANDLE
+        if not 0 <= handle < len(self.items) or self.items[handle] is None:
             raise self.reader.error("a reference to a Java object that was not read yet", at=at)
-        return self.handles[number]
+        return self.items[handle]
 
     def _reserve_handle(self) -> int:
         """Reserve the next handle for an item, and return it; call this before the items inside are read."""
-        self.handles.append(None)
-        return len(self.handles) - 1
+        self.items.append(None)
+        return len(self.items) - 1
 
-    def _string(self, text: str) -> str:
-        self.handles.append(text)
+    def _with_handle(self, text: str) -> str:
+        self.items.append(text)
         return text
 
     def _long_text(self) -> str:
@@ -168,7 +168,7 @@ class _ObjectStream:
         except UnicodeError as error:
             raise self.reader.error(f"not a string in modified UTF-8 ({error})", at=at) from None
 
-    def _text(self) -> str:
+    def _string_value(self) -> str:
         at = self.reader.position
         text = self.value()
         if not isinstance(text, str):
@@ -178,7 +178,7 @@ class _ObjectStream:
     def _object(self) -> JavaObject:
         java_class = self._class()
         instance = JavaObject(java_class)
-        self.handles.append(instance)
+        self.items.append(instance)
         if java_class.flags & _EXTERNALIZABLE:
             self._skip_external(java_class)
             return instance
@@ -189,10 +189,10 @@ class _ObjectStream:
                     self._skip_annotations()
         return instance
 
-    def _read_fields(self, part: JavaClass, instance: JavaObject) -> None:
-        for code, name in part.fields:
-            if code in _PRIMITIVE_SIZES:
-                self.reader.raw(_PRIMITIVE_SIZES[code])
+    def _read_fields(self, java_class: JavaClass, instance: JavaObject) -> None:
+        for type_code, name in java_class.fields:
+            if type_code in _PRIMITIVE_SIZES:
+                self.reader.raw(_PRIMITIVE_SIZES[type_code])
             else:
                 instance.fields[name] = self.value()
 
@@ -211,11 +211,11 @@ class _ObjectStream:
         while True:
             at = reader.position
             match reader.u8():
-                case _Code.END_BLOCK_DATA:
+                case _TypeCode.END_BLOCK_DATA:
                     return
-                case _Code.BLOCK_DATA:
+                case _TypeCode.BLOCK_DATA:
                     reader.raw(reader.u8())
-                case _Code.LONG_BLOCK_DATA:
+                case _TypeCode.LONG_BLOCK_DATA:
                     reader.raw(reader.i32())
                 case _:
                     reader.position = at
@@ -225,14 +225,14 @@ class _ObjectStream:
         at = self.reader.position
         java_class = self._class()
         instance = JavaObject(java_class)
-        self.handles.append(instance)
+        self.items.append(instance)
         match java_class.name[:2]:
             case "[L" | "[[":
                 for _ in range(self.reader.count(item_size=1)):
                     self.value()
-            case primitive if primitive[:1] == "[" and primitive[1:] in _PRIMITIVE_SIZES:
-                size = _PRIMITIVE_SIZES[primitive[1:]]
-                self.reader.raw(size * self.reader.count(item_size=size))
+            case array_class if array_class[:1] == "[" and array_class[1:] in _PRIMITIVE_SIZES:
+                item_size = _PRIMITIVE_SIZES[array_class[1:]]
+                self.reader.raw(item_size * self.reader.count(item_size=item_size))
             case _:
                 raise self.reader.error("not the class of a Java array", at=at, found=java_class.name)
         return instance
@@ -240,8 +240,8 @@ class _ObjectStream:
     def _enum(self) -> JavaEnum:
         java_class = self._class()
         handle = self._reserve_handle()
-        constant = JavaEnum(java_class.name, self._text())
-        self.handles[handle] = constant
+        constant = JavaEnum(java_class.name, self._string_value())
+        self.items[handle] = constant
         return constant
 
     def _class(self) -> JavaClass:
@@ -255,8 +255,8 @@ class _ObjectStream:
         name, serial_version = self.reader.utf(), self.reader.i64()
         handle = self._reserve_handle()
         flags = self.reader.u8()
-        count = self.reader.non_negative(self.reader.i16, "number of fields")
-        fields = tuple(self._field() for _ in range(count))
+        field_count = self.reader.non_negative(self.reader.i16, "number of fields")
+        fields = tuple(self._field() for _ in range(field_count))
         return self._finish_class(handle, name, serial_version, flags, fields)
 
     def _proxy_class(self) -> JavaClass:
@@ -277,15 +277,15 @@ class _ObjectStream:
         if len(super_classes) > MAX_SUPER_CLASSES:
             raise self.reader.error("too many super classes", at=at, expected=f"at most {MAX_SUPER_CLASSES}")
         java_class = JavaClass(name, serial_version, flags, fields, super_classes)
-        self.handles[handle] = java_class
+        self.items[handle] = java_class
         return java_class
 
     def _field(self) -> tuple[str, str]:
         at = self.reader.position
-        code = chr(self.reader.u8())
+        type_code = chr(self.reader.u8())
         name = self.reader.utf()
-        if code in "L[":
-            self._text()
-        elif code not in _PRIMITIVE_SIZES:
-            raise self.reader.error("not a Java type", at=at, expected="one of BCDFIJSZL[", found=repr(code))
-        return code, name
+        if type_code in "L[":
+            self._string_value()
+        elif type_code not in _PRIMITIVE_SIZES:
+            raise self.reader.error("not a Java type", at=at, expected="one of BCDFIJSZL[", found=repr(type_code))
+        return type_code, name

@@ -19,8 +19,8 @@ BLOCK_SIZE = 65536
 _LARGEST_COMPRESSED_SHARE = 0.85
 """A block is stored plain if its compressed size exceeds this fraction of its size (`minCompressionRatio`)."""
 
-_COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
-_FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
+_COMPRESSED_TYPE, _PLAIN_TYPE, _IDENTIFIER_TYPE = 0x00, 0x01, 0xFF
+_FIRST_SKIPPABLE_TYPE, _LARGEST_CHUNK_SIZE = 0x80, 4 + 76490
 """Lowest chunk type that readers skip, and size in bytes of the longest chunk.
 
 The longest chunk has the checksum and the largest compressed size of a full block.
@@ -35,7 +35,7 @@ class FramedDecompressor:
     """
 
     def __init__(self, *, has_identifier: bool = True) -> None:
-        self._identifier_due = has_identifier
+        self._expects_identifier = has_identifier
         self._buffer = bytearray()
         self._position = 0
 
@@ -44,13 +44,13 @@ class FramedDecompressor:
         self._buffer += data
         out, at = [], 0
         while len(self._buffer) - at >= 4:
-            kind = self._buffer[at]
+            chunk_type = self._buffer[at]
             length = int.from_bytes(self._buffer[at + 1 : at + 4], "little")
-            if kind in (_COMPRESSED, _PLAIN) and length > _LONGEST_CHUNK:
+            if chunk_type in (_COMPRESSED_TYPE, _PLAIN_TYPE) and length > _LARGEST_CHUNK_SIZE:
                 raise self._error("a snappy chunk with an impossible length", length)
             if len(self._buffer) - at - 4 < length:
                 break
-            out.append(self._content(kind, bytes(self._buffer[at + 4 : at + 4 + length])))
+            out.append(self._content(chunk_type, bytes(self._buffer[at + 4 : at + 4 + length])))
             at += 4 + length
             self._position += 4 + length
         del self._buffer[:at]
@@ -61,18 +61,18 @@ class FramedDecompressor:
         if self._buffer:
             raise self._error("the data ends inside a snappy chunk", f"{len(self._buffer)} bytes of it")
 
-    def _content(self, kind: int, body: bytes) -> bytes:
-        if kind == _IDENTIFIER and body == IDENTIFIER[4:]:
-            self._identifier_due = False
+    def _content(self, chunk_type: int, body: bytes) -> bytes:
+        if chunk_type == _IDENTIFIER_TYPE and body == IDENTIFIER[4:]:
+            self._expects_identifier = False
             return b""
-        if self._identifier_due:
-            raise self._error("a snappy stream that does not begin with its identifier", f"type {kind:#04x}")
-        if kind >= _FIRST_SKIPPABLE and kind != _IDENTIFIER:
+        if self._expects_identifier:
+            raise self._error("a snappy stream that does not begin with its identifier", f"type {chunk_type:#04x}")
+        if chunk_type >= _FIRST_SKIPPABLE_TYPE and chunk_type != _IDENTIFIER_TYPE:
             return b""
-        if kind not in (_COMPRESSED, _PLAIN) or len(body) < 4:
-            raise self._error("not a snappy chunk", f"type {kind:#04x}")
+        if chunk_type not in (_COMPRESSED_TYPE, _PLAIN_TYPE) or len(body) < 4:
+            raise self._error("not a snappy chunk", f"type {chunk_type:#04x}")
         content = body[4:]
-        if kind == _COMPRESSED:
+        if chunk_type == _COMPRESSED_TYPE:
             try:
                 # Check the length first, so that a damaged length does not allocate memory.
                 if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
@@ -98,17 +98,17 @@ class FramedCompressor:
     def feed(self, data: bytes) -> bytes:
         """Add content, and return the bytes of all complete chunks."""
         self._buffer += data
-        full_size = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
+        full_blocks_size = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
         out = [] if self._has_begun else [IDENTIFIER]
         self._has_begun = True
-        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, full_size, BLOCK_SIZE)]
-        del self._buffer[:full_size]
+        out += [_block_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, full_blocks_size, BLOCK_SIZE)]
+        del self._buffer[:full_blocks_size]
         return b"".join(out)
 
     def finish(self) -> bytes:
         """Return the rest of the stream; nothing may be fed afterwards."""
         identifier = self.feed(b"")
-        return identifier + (_chunk(bytes(self._buffer)) if self._buffer else b"")
+        return identifier + (_block_chunk(bytes(self._buffer)) if self._buffer else b"")
 
 
 def plain_stream(content: bytes) -> bytes:
@@ -118,18 +118,18 @@ def plain_stream(content: bytes) -> bytes:
 
 def plain_chunk(content: bytes) -> bytes:
     """Return a plain chunk of at most 64 KiB of content."""
-    return _frame(_PLAIN, content, content)
+    return _frame(_PLAIN_TYPE, content, content)
 
 
-def _chunk(content: bytes) -> bytes:
+def _block_chunk(content: bytes) -> bytes:
     compressed_content = bytes(cramjam.snappy.compress_raw(content))
     if len(compressed_content) > _LARGEST_COMPRESSED_SHARE * len(content):
-        return _frame(_PLAIN, content, content)
-    return _frame(_COMPRESSED, compressed_content, content)
+        return _frame(_PLAIN_TYPE, content, content)
+    return _frame(_COMPRESSED_TYPE, compressed_content, content)
 
 
-def _frame(kind: int, body: bytes, content: bytes) -> bytes:
-    return bytes((kind,)) + (4 + len(body)).to_bytes(3, "little") + _checksum(content) + body
+def _frame(chunk_type: int, body: bytes, content: bytes) -> bytes:
+    return bytes((chunk_type,)) + (4 + len(body)).to_bytes(3, "little") + _checksum(content) + body
 
 
 def _checksum(content: bytes) -> bytes:

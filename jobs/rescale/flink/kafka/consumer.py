@@ -14,7 +14,7 @@ from rescale.flink.keys.java_strings import java_string_hash
 OFFSETS_STATE = "topic-partition-offset-states"
 """`FlinkKafkaConsumerBase.OFFSETS_STATE_NAME`."""
 
-SENTINELS = {
+START_BY_SENTINEL = {
     -915623761776: StartAt.UNSET,
     -915623761775: StartAt.EARLIEST,
     -915623761774: StartAt.LATEST,
@@ -22,7 +22,7 @@ SENTINELS = {
 }
 """Offsets of `KafkaTopicPartitionStateSentinel`, which stand for a start without an offset."""
 
-NEW_OBJECT = 1
+NEW_OBJECT_MARK = 1
 """Byte that Kryo writes in front of an object on its first occurrence (`MapReferenceResolver`)."""
 
 
@@ -44,16 +44,16 @@ def read_consumer_element(data: bytes) -> Position:
             "not a KafkaTopicPartition: its cachedHash is wrong", at=at, expected=expected_hash, found=cached_hash
         )
     offset = reader.i64()
-    if reader.remaining or (offset < -1 and offset not in SENTINELS):
+    if reader.remaining or (offset < -1 and offset not in START_BY_SENTINEL):
         raise reader.error("not the offset of a Kafka partition", found=offset)
     # A partition that began at offset 0 has offset -1 until its first record is emitted.
-    return Position(checked_partition(reader, at, topic, partition), SENTINELS.get(offset, offset + 1))
+    return Position(checked_partition(reader, at, topic, partition), START_BY_SENTINEL.get(offset, offset + 1))
 
 
 def _check_new_object(reader: ByteReader) -> None:
-    at, marker = reader.position, reader.u8()
-    if marker != NEW_OBJECT:
-        raise reader.error("not an object that Kryo wrote", at=at, expected=NEW_OBJECT, found=marker)
+    at, mark = reader.position, reader.u8()
+    if mark != NEW_OBJECT_MARK:
+        raise reader.error("not an object that Kryo wrote", at=at, expected=NEW_OBJECT_MARK, found=mark)
 
 
 def _read_zigzag(reader: ByteReader) -> int:
@@ -62,8 +62,8 @@ def _read_zigzag(reader: ByteReader) -> int:
 
 
 def _as_i32(number: int) -> int:
-    low = number & 0xFFFFFFFF
-    return low - (1 << 32) if low >= 1 << 31 else low
+    unsigned = number & 0xFFFFFFFF
+    return unsigned - (1 << 32) if unsigned >= 1 << 31 else unsigned
 
 
 def _read_string(reader: ByteReader) -> str:
@@ -71,17 +71,17 @@ def _read_string(reader: ByteReader) -> str:
 
     In a string of 2 to 63 characters, the high bit marks the last character. Other strings have a length in front.
     """
-    at, first = reader.position, reader.u8()
-    if first < 0x80:
-        characters = bytearray((first,))
+    at, first_byte = reader.position, reader.u8()
+    if first_byte < 0x80:
+        characters = bytearray((first_byte,))
         while characters[-1] < 0x80:
             characters.append(reader.u8())
         characters[-1] &= 0x7F
         return characters.decode("ascii")
-    length = first & 0x3F
-    if first & 0x40:
+    length = first_byte & 0x3F
+    if first_byte & 0x40:
         length |= reader.packed() << 6
-    text = reader.raw(max(0, length - 1))
-    if not text.isascii():
-        raise reader.error("not the name of a Kafka topic", at=at, found=text)
-    return text.decode("ascii")
+    encoded = reader.raw(max(0, length - 1))
+    if not encoded.isascii():
+        raise reader.error("not the name of a Kafka topic", at=at, found=encoded)
+    return encoded.decode("ascii")

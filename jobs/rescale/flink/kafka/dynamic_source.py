@@ -9,19 +9,19 @@ state of a `KafkaSource`'s enumerator.
 from __future__ import annotations
 
 from rescale.flink.encoding.binary import ByteReader
-from rescale.flink.kafka.source import UnknownVersionError, Versioned, read_coordinator, read_split
+from rescale.flink.kafka.source import UnknownVersionError, VersionedBytes, read_coordinator, read_split
 from rescale.text.errors import SnapshotError
 
 _SPLIT_VERSION = 1
 _ENUMERATOR_VERSIONS = (1, 2)
 
 
-def is_dynamic_split(split: Versioned) -> bool:
+def is_dynamic_split(split: VersionedBytes) -> bool:
     """Whether a split of a source's reader belongs to a `DynamicKafkaSource`."""
     reader = ByteReader(split.data)
     try:
         reader.utf()
-        kafka_split = Versioned(reader.i32(), reader.raw(reader.remaining))
+        kafka_split = VersionedBytes(reader.i32(), reader.raw(reader.remaining))
         return split.version == _SPLIT_VERSION and bool(read_split(kafka_split))
     except (SnapshotError, UnknownVersionError):
         return False
@@ -32,8 +32,8 @@ def is_dynamic_enumerator(coordinator: bytes) -> bool:
     try:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)
-        streams = reader.count(6)
-        for _ in range(streams):
+        stream_count = reader.count(6)
+        for _ in range(stream_count):
             _skip_stream(reader, state.version)
         reader.i32()  # the version of the enumerators' states
         for _ in range(reader.count(6)):
@@ -41,7 +41,7 @@ def is_dynamic_enumerator(coordinator: bytes) -> bool:
             reader.blob()
     except (SnapshotError, UnknownVersionError):
         return False
-    return state.version in _ENUMERATOR_VERSIONS and streams > 0 and not reader.remaining
+    return state.version in _ENUMERATOR_VERSIONS and stream_count > 0 and not reader.remaining
 
 
 def _skip_stream(reader: ByteReader, version: int) -> None:

@@ -6,12 +6,12 @@ Kryo's id of the class `KafkaTopicPartition` depends on the job's registrations,
 from __future__ import annotations
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.kafka.consumer import NEW_OBJECT, SENTINELS, read_consumer_element
+from rescale.flink.kafka.consumer import NEW_OBJECT_MARK, START_BY_SENTINEL, read_consumer_element
 from rescale.flink.kafka.edited_source import Edit
 from rescale.flink.kafka.position import Position, StartAt
 from rescale.flink.keys.java_strings import java_string_hash
 
-_SENTINEL_BY_START = {start: number for number, start in SENTINELS.items()}
+_SENTINEL_BY_START = {start: number for number, start in START_BY_SENTINEL.items()}
 
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
@@ -19,27 +19,27 @@ def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
     position = read_consumer_element(element)
     new_position = edit(position)
     return (
-        element if new_position == position else None if new_position is None else _element_bytes(element, new_position)
+        element if new_position == position else None if new_position is None else _moved_element(element, new_position)
     )
 
 
-def _element_bytes(element: bytes, position: Position) -> bytes:
+def _moved_element(element: bytes, new_position: Position) -> bytes:
     """Return `element` with another position: a `Tuple2` of a `KafkaTopicPartition` (Kryo 2.24) and an offset."""
     reader = ByteReader(element)
     reader.packed()
-    topic, partition = position.partition
+    topic, partition = new_position.partition
     out = ByteWriter().raw(element[: reader.position])
-    out.u8(NEW_OBJECT).raw(_zigzag_bytes(31 * java_string_hash(topic) + partition)).raw(_zigzag_bytes(partition))
-    out.u8(NEW_OBJECT).raw(_string_bytes(topic))
+    out.u8(NEW_OBJECT_MARK).raw(_zigzag_bytes(31 * java_string_hash(topic) + partition)).raw(_zigzag_bytes(partition))
+    out.u8(NEW_OBJECT_MARK).raw(_string_bytes(topic))
     return out.i64(
-        _SENTINEL_BY_START[position.next] if isinstance(position.next, StartAt) else position.next - 1
+        _SENTINEL_BY_START[new_position.next] if isinstance(new_position.next, StartAt) else new_position.next - 1
     ).bytes()
 
 
 def _zigzag_bytes(number: int) -> bytes:
     """Return the low 32 bits of a number as Kryo's `Output.writeInt(value, false)` writes them."""
-    low = number & 0xFFFFFFFF
-    return _varint_bytes((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
+    unsigned = number & 0xFFFFFFFF
+    return _varint_bytes((unsigned << 1 ^ (0xFFFFFFFF if unsigned >> 31 else 0)) & 0xFFFFFFFF)
 
 
 def _varint_bytes(number: int) -> bytes:

@@ -11,11 +11,11 @@ from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition
 from rescale.flink.kafka.source import (
     COORDINATOR_VERSION,
-    MARKERS,
     NO_OFFSET,
     READER_STATE,
     SPLIT_VERSION,
-    Versioned,
+    START_BY_MARKER,
+    VersionedBytes,
     read_coordinator,
     read_enumerator,
     read_reader_element,
@@ -33,7 +33,7 @@ Edit = Callable[[Position], Position | None]
 The old position of a partition without a stored offset is `StartAt.UNSET`.
 """
 
-_MARKER_BY_START = {start: number for number, start in MARKERS.items()}
+_MARKER_BY_START = {start: number for number, start in START_BY_MARKER.items()}
 
 
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
@@ -48,7 +48,7 @@ def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
 
 def write_reader_element(position: Position) -> bytes:
     """Return an element of `SourceReaderState` with one split (`SimpleVersionedListState` over an array of bytes)."""
-    return _with_length(_versioned_bytes(Versioned(SPLIT_VERSION, _split_bytes(position))))
+    return _with_length(_versioned_bytes(VersionedBytes(SPLIT_VERSION, _split_bytes(position))))
 
 
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
@@ -62,27 +62,27 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     edited_state = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](
         reader, edit
     )
-    return write_coordinator(Versioned(state.version, edited_state + reader.raw(reader.remaining)))
+    return write_coordinator(VersionedBytes(state.version, edited_state + reader.raw(reader.remaining)))
 
 
-def write_coordinator(state: Versioned) -> bytes:
+def write_coordinator(state: VersionedBytes) -> bytes:
     """Return the state of a coordinator around the state of its enumerator (`SourceCoordinator.toBytes`)."""
     return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned_bytes(state)).bytes()
 
 
-def write_assigned_partitions(partitions: list[TopicPartition]) -> Versioned:
+def write_assigned_partitions(partitions: list[TopicPartition]) -> VersionedBytes:
     """Return a `KafkaSourceEnumState` in which all `partitions` are assigned and the first discovery is done.
 
     The state has version 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
     """
-    return Versioned(1, _with_count(list(map(_partition_bytes, partitions))))
+    return VersionedBytes(1, _with_count(list(map(_partition_bytes, partitions))))
 
 
 def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
     """Edit an enumerator's state of version 0, which has a list of splits for each subtask."""
-    version, subtasks = reader.i32(), reader.i32()
-    out = ByteWriter().i32(version).i32(subtasks)
-    for _ in range(subtasks):
+    version, subtask_count = reader.i32(), reader.i32()
+    out = ByteWriter().i32(version).i32(subtask_count)
+    for _ in range(subtask_count):
         out.i32(reader.i32())
         splits = [_edited_split(reader.blob(), edit) for _ in range(reader.i32())]
         out.raw(_with_count([_with_length(split) for split in splits if split is not None]))
@@ -103,8 +103,8 @@ def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
     split_count, version = reader.i32(), reader.raw(4)
     kept_entries = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(split_count)]
     entries = [_with_length(split) + status for split, status in kept_entries if split is not None]
-    number_and_entries = _with_count(entries)
-    return number_and_entries[:4] + version + number_and_entries[4:]
+    count_and_entries = _with_count(entries)
+    return count_and_entries[:4] + version + count_and_entries[4:]
 
 
 def _with_count(entries: list[bytes]) -> bytes:
@@ -118,7 +118,7 @@ def _edited_partition(reader: ByteReader, edit: Edit) -> bytes | None:
 
 
 def _edited_split(split: bytes, edit: Edit) -> bytes | None:
-    new_position = edit(read_split(Versioned(SPLIT_VERSION, split)))
+    new_position = edit(read_split(VersionedBytes(SPLIT_VERSION, split)))
     return None if new_position is None else _split_bytes(new_position)
 
 
@@ -136,7 +136,7 @@ def _stored_offset(offset: int | StartAt) -> int:
     return _MARKER_BY_START[offset] if isinstance(offset, StartAt) else offset
 
 
-def _versioned_bytes(versioned: Versioned) -> bytes:
+def _versioned_bytes(versioned: VersionedBytes) -> bytes:
     return ByteWriter().i32(versioned.version).blob(versioned.data).bytes()
 
 
@@ -150,10 +150,10 @@ def reader_state_header(existing_file: bytes) -> bytes:
     Its version and its compression are those of the header at the beginning of `existing_file`.
     """
     version, compressed = ByteReader(existing_file).i32(), has_compressed_elements(existing_file)
-    return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))
+    return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state_info(),), ()))
 
 
-def _reader_state() -> StateMetaInfo:
+def _reader_state_info() -> StateMetaInfo:
     """Return `SourceOperator.SPLITS_STATE_DESC` as `OperatorStateBackend` describes it."""
     out = ByteWriter().utf(READER_STATE).i32(StateKind.OPERATOR)
     out.i32(1).utf("OPERATOR_STATE_DISTRIBUTION_MODE").utf(DistributionMode.SPLIT_DISTRIBUTE.name)

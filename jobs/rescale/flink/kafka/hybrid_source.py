@@ -7,20 +7,26 @@ source, and the enumerator's state (`HybridSourceEnumeratorStateSerializer`) the
 from __future__ import annotations
 
 from rescale.flink.encoding.binary import ByteReader
-from rescale.flink.kafka.source import UnknownVersionError, Versioned, enumerator_of, read_coordinator, read_split
+from rescale.flink.kafka.source import (
+    UnknownVersionError,
+    VersionedBytes,
+    decode_enumerator,
+    read_coordinator,
+    read_split,
+)
 from rescale.text.errors import SnapshotError
 
 _SPLIT_VERSIONS = (0, 1)
 _ENUMERATOR_VERSION = 0
 
 
-def is_hybrid_split(split: Versioned) -> bool:
+def is_hybrid_split(split: VersionedBytes) -> bool:
     """Whether a split of a source's reader belongs to a `HybridSource` that reads Kafka."""
     reader = ByteReader(split.data)
     try:
         reader.i32()  # the index of the current source
         reader.utf()
-        kafka_split = Versioned(reader.i32(), reader.blob())
+        kafka_split = VersionedBytes(reader.i32(), reader.blob())
         if split.version == 1:
             reader.boolean()  # whether the split is finished
         return split.version in _SPLIT_VERSIONS and not reader.remaining and bool(read_split(kafka_split))
@@ -34,8 +40,8 @@ def is_hybrid_enumerator(coordinator: bytes) -> bool:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)
         reader.i32()  # the index of the current source
-        kafka_enumerator = Versioned(reader.i32(), reader.blob())
-        partitions = enumerator_of(kafka_enumerator).partitions
+        kafka_enumerator = VersionedBytes(reader.i32(), reader.blob())
+        partitions = decode_enumerator(kafka_enumerator).partitions
     except (SnapshotError, UnknownVersionError):
         return False
     return state.version == _ENUMERATOR_VERSION and bool(partitions) and not reader.remaining

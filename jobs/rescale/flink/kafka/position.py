@@ -46,8 +46,8 @@ class Position(NamedTuple):
 
 def owning_subtask(topic: str, partition: int, parallelism: int) -> int:
     """Return the subtask to which the connector assigns a partition by the name of its topic."""
-    start = (java_string_hash(topic) * 31 & 0x7FFFFFFF) % parallelism
-    return (start + partition) % parallelism
+    first_subtask = (java_string_hash(topic) * 31 & 0x7FFFFFFF) % parallelism
+    return (first_subtask + partition) % parallelism
 
 
 def is_topic(name: str) -> bool:

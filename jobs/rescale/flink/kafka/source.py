@@ -27,7 +27,7 @@ ASSIGNED, UNASSIGNED = 0, 1
 """Codes of `AssignmentStatus`."""
 
 NO_OFFSET = -(1 << 63)
-MARKERS = {
+START_BY_MARKER = {
     -1: StartAt.LATEST,
     -2: StartAt.EARLIEST,
     -3: StartAt.COMMITTED,
@@ -43,7 +43,7 @@ class UnknownVersionError(Exception):
         super().__init__(f"version {version} of {serializer}")
 
 
-class Versioned(NamedTuple):
+class VersionedBytes(NamedTuple):
     """Version of a serializer, and the bytes that it wrote (`SimpleVersionedSerialization`)."""
 
     version: int
@@ -51,7 +51,7 @@ class Versioned(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Enumerator:
+class EnumeratorState:
     """`KafkaSourceEnumState`: partitions that have a reader, and positions of partitions that wait for a reader."""
 
     assigned: tuple[TopicPartition, ...]
@@ -63,7 +63,7 @@ class Enumerator:
         return {*self.assigned, *(position.partition for position in self.unassigned)}
 
 
-def read_reader_element(data: bytes) -> Versioned:
+def read_reader_element(data: bytes) -> VersionedBytes:
     """Return the versioned split in an element of `SourceReaderState`. Raises `SnapshotError` for other data."""
     reader = ByteReader(data)
     at = reader.position
@@ -72,7 +72,7 @@ def read_reader_element(data: bytes) -> Versioned:
     return _read_versioned(reader)
 
 
-def read_split(split: Versioned) -> Position:
+def read_split(split: VersionedBytes) -> Position:
     """Return the position in a split of a Kafka partition; raises `SnapshotError` and `UnknownVersionError`."""
     if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
@@ -82,7 +82,7 @@ def read_split(split: Versioned) -> Position:
     return position
 
 
-def read_coordinator(coordinator: bytes) -> Versioned:
+def read_coordinator(coordinator: bytes) -> VersionedBytes:
     """Return the state of the enumerator in the state of a coordinator, for any FLIP-27 source.
 
     Raises `SnapshotError` for damaged bytes, and `UnknownVersionError`.
@@ -94,62 +94,64 @@ def read_coordinator(coordinator: bytes) -> Versioned:
     return _read_versioned(reader)
 
 
-def read_enumerator(coordinator: bytes) -> Enumerator:
+def read_enumerator(coordinator: bytes) -> EnumeratorState:
     """Return the state of the Kafka enumerator in the state of a coordinator.
 
     Raises `SnapshotError` for the state of another enumerator, and `UnknownVersionError`.
     """
-    return enumerator_of(read_coordinator(coordinator))
+    return decode_enumerator(read_coordinator(coordinator))
 
 
-def enumerator_of(state: Versioned) -> Enumerator:
+def decode_enumerator(state: VersionedBytes) -> EnumeratorState:
     """Return the state that a `KafkaSourceEnumStateSerializer` wrote. Raises the errors of `read_enumerator`."""
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)
-    read_state = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
+    read_state = (_read_version_0, _read_version_1, _read_version_2, _read_version_3)[state.version]
     enumerator = read_state(reader)
     _check_end(reader)
     return enumerator
 
 
-def _read_by_subtask(reader: ByteReader) -> Enumerator:
+def _read_version_0(reader: ByteReader) -> EnumeratorState:
     """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): a list for each subtask."""
     version, partitions = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()
-        partitions += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
-    return Enumerator(tuple(partitions), ())
+        partitions += [read_split(VersionedBytes(version, reader.blob())).partition for _ in range(reader.count(4))]
+    return EnumeratorState(tuple(partitions), ())
 
 
-def _read_assigned(reader: ByteReader) -> Enumerator:
-    return Enumerator(tuple(_read_partition(reader) for _ in range(reader.count(6))), ())
+def _read_version_1(reader: ByteReader) -> EnumeratorState:
+    return EnumeratorState(tuple(_read_partition(reader) for _ in range(reader.count(6))), ())
 
 
-def _read_with_status(reader: ByteReader) -> Enumerator:
+def _read_version_2(reader: ByteReader) -> EnumeratorState:
     entries = [
         (Position(_read_partition(reader), StartAt.UNSET), _read_is_assigned(reader)) for _ in range(reader.count(10))
     ]
     reader.boolean()
-    return _enumerator(entries)
+    return _enumerator_state(entries)
 
 
-def _read_with_offsets(reader: ByteReader) -> Enumerator:
+def _read_version_3(reader: ByteReader) -> EnumeratorState:
     split_count, version = reader.count(8), reader.i32()
-    entries = [(read_split(Versioned(version, reader.blob())), _read_is_assigned(reader)) for _ in range(split_count)]
+    entries = [
+        (read_split(VersionedBytes(version, reader.blob())), _read_is_assigned(reader)) for _ in range(split_count)
+    ]
     reader.boolean()
-    return _enumerator(entries)
+    return _enumerator_state(entries)
 
 
-def _enumerator(entries: list[tuple[Position, bool]]) -> Enumerator:
-    return Enumerator(
+def _enumerator_state(entries: list[tuple[Position, bool]]) -> EnumeratorState:
+    return EnumeratorState(
         tuple(position.partition for position, is_assigned in entries if is_assigned),
         tuple(position for position, is_assigned in entries if not is_assigned),
     )
 
 
-def _read_versioned(reader: ByteReader) -> Versioned:
-    versioned = Versioned(reader.i32(), reader.blob())
+def _read_versioned(reader: ByteReader) -> VersionedBytes:
+    versioned = VersionedBytes(reader.i32(), reader.blob())
     _check_end(reader)
     return versioned
 
@@ -169,9 +171,9 @@ def _read_partition(reader: ByteReader) -> TopicPartition:
 
 
 def _offset_or_start(reader: ByteReader, at: int, offset: int) -> int | StartAt:
-    if offset < 0 and offset not in MARKERS:
+    if offset < 0 and offset not in START_BY_MARKER:
         raise reader.error("not an offset of a Kafka partition", at=at, found=offset)
-    return MARKERS.get(offset, offset)
+    return START_BY_MARKER.get(offset, offset)
 
 
 def _read_is_assigned(reader: ByteReader) -> bool:

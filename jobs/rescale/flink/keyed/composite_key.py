@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rescale.flink.advice import DIVISORS_NEED_NO_HASH
-from rescale.flink.arrays import Bytes, Codes, Flags, Longs
+from rescale.flink.arrays import Bytes, Flags, HashCodes, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer
@@ -39,55 +39,55 @@ class CompositeKeys:
     """
 
     def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
-        self._program = program
+        self._key_program = program
         self._function = function
         self._key_type = type_name(header.key_serializer)
-        self._names = header.names
+        self._state_names = header.names
         self._key_offsets = key_offsets(header)
-        self._min_tail = np.zeros(len(header.states), np.int64)
-        self._max_tail = np.full(len(header.states), _NO_LIMIT, np.int64)
-        self._namespaces: dict[int, Program] = {}
+        self._min_tail_sizes = np.zeros(len(header.states), np.int64)
+        self._max_tail_sizes = np.full(len(header.states), _NO_LIMIT, np.int64)
+        self._namespace_programs: dict[int, Program] = {}
         for state_id, state in enumerate(header.states):
             namespace = compile_if_known(namespace_serializer(state))
             if namespace is None:
                 continue
             if isinstance(namespace.tree, Fixed):
-                self._min_tail[state_id] = namespace.tree.size
-                self._max_tail[state_id] = _NO_LIMIT if state.state_type == "MAP" else namespace.tree.size
+                self._min_tail_sizes[state_id] = namespace.tree.size
+                self._max_tail_sizes[state_id] = _NO_LIMIT if state.state_type == "MAP" else namespace.tree.size
             else:
-                self._namespaces[state_id] = namespace
+                self._namespace_programs[state_id] = namespace
         self._map_ids = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
 
-    def hash(self, records: Records) -> Codes:
+    def hash(self, records: Records) -> HashCodes:
         """Return the `hashCode` of each record's key (int32).
 
         Raises `IntegrityError`, which names the record, for bytes that are not a key and a namespace.
         """
-        starts = records.key_starts + self._key_offsets[records.states]
-        if self._program is None:
-            ends, codes = self._ends_before_namespace(records, starts), None
+        starts = records.key_starts + self._key_offsets[records.state_ids]
+        if self._key_program is None:
+            ends, hash_codes = self._ends_before_namespace(records, starts), None
         else:
-            walked_keys = walk_keys(self._program, records.data, starts, records.key_ends)
+            walked_keys = walk_keys(self._key_program, records.data, starts, records.key_ends)
             first_error = walked_keys.first_error()
             if first_error is not None:
                 raise self.key_group_error(
-                    records, first_error[0], f"a key cannot be read as a {self._program.name}", first_error[1]
+                    records, first_error[0], f"a key cannot be read as a {self._key_program.name}", first_error[1]
                 )
-            ends, codes = walked_keys.ends, walked_keys.codes
-            self._check_tails(records, starts, ends, self._program)
+            ends, hash_codes = walked_keys.ends, walked_keys.hash_codes
+            self._check_tails(records, starts, ends, self._key_program)
         if self._function is not None:
-            return self._function.codes(records.data, starts, ends)
-        if codes is None:
+            return self._function.hash_codes(records.data, starts, ends)
+        if hash_codes is None:
             raise ValueError("the hash of the keys is unknown")
-        return codes
+        return hash_codes
 
-    def check_ends(self, states: Longs) -> None:
-        """Raise `UnsupportedError` if the end of the keys is unknown in records of `states` (ids)."""
-        is_unknown = (self._min_tail != self._max_tail)[states]
-        if self._program is None and is_unknown.any():
+    def check_ends(self, state_ids: Longs) -> None:
+        """Raise `UnsupportedError` if the end of the keys is unknown in records of `state_ids`."""
+        is_unknown = (self._min_tail_sizes != self._max_tail_sizes)[state_ids]
+        if self._key_program is None and is_unknown.any():
             raise UnsupportedError(
                 "the end of the keys is unknown: neither the key nor the namespace after it has a known size",
-                state=self._names[states[int(np.argmax(is_unknown))]],
+                state=self._state_names[state_ids[int(np.argmax(is_unknown))]],
                 found=f"keys of the type {self._key_type}",
                 advice=DIVISORS_NEED_NO_HASH,
             )
@@ -100,14 +100,14 @@ class CompositeKeys:
         key_text = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
             f"{what}: key bytes {key_text} in key group {records.groups[index]}",
-            state=self._names[records.states[index]],
+            state=self._state_names[records.state_ids[index]],
             found=actual,
             **details,  # type: ignore[arg-type]
         )
 
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
-        self.check_ends(records.states)
-        ends: Longs = records.key_ends - self._min_tail[records.states]
+        self.check_ends(records.state_ids)
+        ends: Longs = records.key_ends - self._min_tail_sizes[records.state_ids]
         is_wrong = ends < starts
         if is_wrong.any():
             raise self.key_group_error(records, int(np.argmax(is_wrong)), "a record without a key", None)
@@ -115,10 +115,12 @@ class CompositeKeys:
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
         """Raise `IntegrityError` unless a valid tail (all bytes of a composite key after the key) follows each key."""
-        tails = records.key_ends - ends
-        is_wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
-        for state_id, namespace in self._namespaces.items():
-            indices = np.flatnonzero(records.states == state_id)
+        tail_sizes = records.key_ends - ends
+        is_wrong = (tail_sizes < self._min_tail_sizes[records.state_ids]) | (
+            tail_sizes > self._max_tail_sizes[records.state_ids]
+        )
+        for state_id, namespace in self._namespace_programs.items():
+            indices = np.flatnonzero(records.state_ids == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
             fits = self._namespaces_fit(
@@ -154,10 +156,10 @@ class CompositeKeys:
         fits &= walked_namespaces.error_codes == 0
         namespace_ends = walked_namespaces.ends
         if has_lengths:
-            namespace_ends, has_length = _ends_of_lengths(
+            namespace_ends, fits_length = _ends_of_lengths(
                 records.data, namespace_ends, composite_ends, namespace_ends - namespace_begins
             )
-            fits &= has_length
+            fits &= fits_length
         return fits & ((namespace_ends <= composite_ends) if is_map else (namespace_ends == composite_ends))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
-from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 
-class EndsTooEarly(SnapshotError):  # noqa: N818
+class EndsTooEarlyError(SnapshotError):
     """A key group ends inside an entry. When pickled, this error becomes a plain `SnapshotError`."""
 
 
@@ -26,21 +26,21 @@ class GroupBytes:
         self.bytes = np.frombuffer(b"", np.uint8)
         self.at = 0
         self._what = what
-        self._dropped = 0
+        self._dropped_bytes = 0
         self._chunks = iter(chunks)
 
     def fill(self) -> bool:
         """Append chunks until the unconsumed bytes have at least doubled; return whether bytes were added.
 
         After each call, a reader starts again at the incomplete entry; doubling bounds the number of restarts. Raises
-        `UnsupportedError` for an entry of more than `LARGEST_RECORD` bytes.
+        `UnsupportedError` for an entry of more than `LARGEST_RECORD_SIZE` bytes.
         """
-        available = len(self.bytes) - self.at
-        if available > LARGEST_RECORD:
+        available_bytes = len(self.bytes) - self.at
+        if available_bytes > LARGEST_RECORD_SIZE:
             raise UnsupportedError(
                 f"key group {self.key_group} contains an entry that is too large to move",
                 offset=self.offset,
-                expected=f"at most {LARGEST_RECORD} bytes in one piece",
+                expected=f"at most {LARGEST_RECORD_SIZE} bytes in one piece",
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         parts = [self.bytes[self.at :].data]
@@ -48,22 +48,22 @@ class GroupBytes:
         for chunk in self._chunks:
             parts.append(memoryview(chunk))
             added_bytes += len(chunk)
-            if added_bytes and added_bytes >= available:
+            if added_bytes and added_bytes >= available_bytes:
                 break
         self.bytes = np.frombuffer(b"".join(parts), np.uint8)
-        self._dropped += self.at
+        self._dropped_bytes += self.at
         self.at = 0
         return added_bytes > 0
 
     def take(self, size: int) -> bytes:
-        """Consume and return the next `size` bytes. Raises `EndsTooEarly` if fewer bytes remain."""
+        """Consume and return the next `size` bytes. Raises `EndsTooEarlyError` if fewer bytes remain."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
                 raise self.ends_too_early_error()
         self.at += size
         return self.bytes[self.at - size : self.at].tobytes()
 
-    def rest(self) -> Iterator[bytes | memoryview]:
+    def take_rest(self) -> Iterator[bytes | memoryview]:
         """Consume and yield all remaining bytes."""
         yield self.bytes[self.at :].data
         yield from self._chunks
@@ -86,13 +86,13 @@ class GroupBytes:
     @property
     def offset(self) -> int:
         """Offset of the next byte in the key group."""
-        return self._dropped + self.at
+        return self._dropped_bytes + self.at
 
     def error(self, what: str) -> SnapshotError:
         return SnapshotError(self._error_text(what), offset=self.offset)
 
-    def ends_too_early_error(self, what: str = "ends too early") -> EndsTooEarly:
-        return EndsTooEarly(self._error_text(what), offset=self.offset)
+    def ends_too_early_error(self, what: str = "ends too early") -> EndsTooEarlyError:
+        return EndsTooEarlyError(self._error_text(what), offset=self.offset)
 
     def _error_text(self, what: str) -> str:
         return f"key group {self.key_group} of {self._what} {what}"

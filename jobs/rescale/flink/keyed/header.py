@@ -13,15 +13,15 @@ from typing import NamedTuple
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT, UPGRADE_OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, write_versioned
-from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializerError
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.flink.state_meta_info import StateMetaInfo, merge_state, read_bounded_states, read_state_list, type_names
-from rescale.flink.state_starts import NUMBER_SIZE, state_starts
+from rescale.flink.state_starts import STATE_COUNT_SIZE, state_starts
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 VERSION = 6
 
-LEFT_OUT = -1
+NO_NEW_ID = -1
 """New id of a state that a merged header does not list."""
 
 MOST_UNKNOWN_STATES = 64
@@ -48,7 +48,7 @@ class KeyedHeader:
 
 
 class MergedHeader(NamedTuple):
-    """Merged header, and the new ids: `id_maps[i][old id]` is the new id of a state of header i, or `LEFT_OUT`."""
+    """Merged header, and the new ids: `id_maps[i][old id]` is the new id of a state of header i, or `NO_NEW_ID`."""
 
     header: KeyedHeader
     id_maps: tuple[tuple[int, ...], ...]
@@ -57,7 +57,7 @@ class MergedHeader(NamedTuple):
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     """Return the header in `data`, which must end after the header; `path` names the stream in errors.
 
-    Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a serializer's class is unknown and the
+    Raises `SnapshotError` for a damaged header, and `UnknownSerializerError` if a serializer's class is unknown and the
     states cannot be delimited without it (`state_starts`).
     """
     reader = ByteReader(data, path)
@@ -69,7 +69,7 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     start = reader.position
     try:
         header = KeyedHeader(compressed, read_versioned(reader), read_state_list(reader))
-    except UnknownSerializer as unknown:
+    except UnknownSerializerError as unknown:
         reader.position = start
         return _read_by_state_starts(reader, compressed, unknown)
     if reader.remaining:
@@ -77,14 +77,14 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     return header
 
 
-def _read_by_state_starts(reader: ByteReader, is_compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
+def _read_by_state_starts(reader: ByteReader, is_compressed: bool, error: UnknownSerializerError) -> KeyedHeader:
     """Return a header with unknown serializers; its states are found by how a state starts (`state_starts`)."""
     starts = state_starts(reader)
     try:
-        key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)
+        key_serializer = read_versioned(reader, (*starts, reader.end)[0] - STATE_COUNT_SIZE)
         return KeyedHeader(is_compressed, key_serializer, read_bounded_states(reader, starts, reader.end))
     except SnapshotError:
-        raise unknown from None
+        raise error from None
 
 
 def require_header(header: KeyedHeader | None, *, advice: str = RESCALE_CANONICAL_SAVEPOINT) -> KeyedHeader:
@@ -118,22 +118,22 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], dropped_states: Collecti
     """
     if len({header.compressed for header in headers}) > 1:
         raise SnapshotError("some keyed streams of an operator are compressed and others are not")
-    keys = [header.key_serializer for header in headers]
-    key = merge_all_snapshots(keys)
-    if key is None:
+    key_serializers = [header.key_serializer for header in headers]
+    key_serializer = merge_all_snapshots(key_serializers)
+    if key_serializer is None:
         raise SnapshotError(
             "subtasks of the same operator have different key serializers",
-            found=type_names(keys),
+            found=type_names(key_serializers),
             advice="take another snapshot: Flink writes the same key serializer for all subtasks",
         )
     states_by_name: dict[str, list[StateMetaInfo]] = {}
     for header in headers:
         for i, state in enumerate(header.states):
-            if any(state.name == other.name for other in header.states[:i]):
+            if any(state.name == earlier.name for earlier in header.states[:i]):
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             if state.name not in dropped_states:
                 states_by_name.setdefault(state.name, []).append(state)
-    merged_header = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, states_by_name.values())))
-    ids = {name: i for i, name in enumerate(states_by_name)}
-    id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
+    merged_header = KeyedHeader(headers[0].compressed, key_serializer, tuple(map(merge_state, states_by_name.values())))
+    new_id_by_name = {name: i for i, name in enumerate(states_by_name)}
+    id_maps = (tuple(new_id_by_name.get(state.name, NO_NEW_ID) for state in header.states) for header in headers)
     return MergedHeader(merged_header, tuple(id_maps))

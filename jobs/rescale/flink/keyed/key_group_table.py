@@ -35,8 +35,8 @@ def may_be_canonical(key_group: int, head: bytes) -> bool:
     is 0 and the upper half of the length equals the number of the key group. But in a canonical key group, the key
     follows, which begins with the number of the key group in one or two bytes.
     """
-    in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
-    return key_group in (in_one_byte, in_two_bytes)
+    one_byte_group, two_byte_group = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
+    return key_group in (one_byte_group, two_byte_group)
 
 
 def group_extents(
@@ -58,10 +58,10 @@ def group_extents(
                 expected=f"{lowest_offset} to {highest_offset}",
                 found=offset,
             )
-    descents = (f"{low} before {high}" for low, high in pairwise(given_offsets) if low >= high)
-    if framing is not Framing.RAW and (first_descent := next(descents, None)) is not None:
+    descent_texts = (f"{low} before {high}" for low, high in pairwise(given_offsets) if low >= high)
+    if framing is not Framing.RAW and (first_descent := next(descent_texts, None)) is not None:
         raise SnapshotError(
             "the offsets of the key groups do not ascend", expected="ascending offsets", found=first_descent
         )
-    end_of = ends_by_offset(given_offsets, size)
-    return tuple(None if offset == absent_offset else (offset, end_of[offset] - offset) for offset in offsets)
+    end_by_offset = ends_by_offset(given_offsets, size)
+    return tuple(None if offset == absent_offset else (offset, end_by_offset[offset] - offset) for offset in offsets)

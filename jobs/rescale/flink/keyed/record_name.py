@@ -20,17 +20,17 @@ from rescale.text.errors import RescaleError, UnsupportedError
 _SIGN_BIT = 1 << 63
 
 
-def record_name_parts(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
+def record_name_parts(header: KeyedHeader | None, state_name: str, key: bytes) -> dict[str, str]:
     """Return the parts of a composite key as text: `key`, and `time`, `namespace`, `user_key` if it has them.
 
     The argument `key` is the composite key without its key group. Without a header, or if the composite key cannot be
     decoded, the only part is `key_bytes`.
     """
-    info = next((info for info in header.states if info.name == state), None) if header is not None else None
-    if header is None or info is None:
+    state = next((state for state in header.states if state.name == state_name), None) if header is not None else None
+    if header is None or state is None:
         return {"key_bytes": format_bytes(key)}
     try:
-        return _parts(header.key_serializer, info, ByteReader(key))
+        return _parts(header.key_serializer, state, ByteReader(key))
     except RescaleError:
         return {"key_bytes": format_bytes(key)}
 

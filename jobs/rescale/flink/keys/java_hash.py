@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.arrays import Bytes, HashCodes, Longs
 from rescale.flink.serializers.program import Program
 
 ERROR_TEXTS = (
@@ -34,13 +34,13 @@ class WalkedKeys:
     """Results for n keys, as arrays of shape (n,).
 
     `ends` (int64) has the end of each key, or the offset of its error. `error_codes` (uint8) has an error code for each
-    key, which is an index of `ERROR_TEXTS`. `codes` (int32) has the `hashCode` of each key, 0 for a wrong key; `codes`
-    is None if the program is not hashable.
+    key, which is an index of `ERROR_TEXTS`. `hash_codes` (int32) has the `hashCode` of each key, 0 for a wrong
+    key; `hash_codes` is None if the program is not hashable.
     """
 
     ends: Longs
     error_codes: Bytes
-    codes: Codes | None
+    hash_codes: HashCodes | None
 
     def first_error(self) -> tuple[int, str] | None:
         """Return the index of the first wrong key, and the description of its error; None if no key is wrong."""
@@ -62,14 +62,14 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     if starts.shape != limits.shape:
         raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
     instructions, depth = lower(program.tree)
-    count = len(starts)
-    ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
-    error_codes = np.empty(count, np.uint8)
+    key_count = len(starts)
+    ends, hash_codes = np.empty(key_count, np.int64), np.empty(key_count, np.int32)
+    error_codes = np.empty(key_count, np.uint8)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False  # a writeable array is another type, for which numba would compile the loop again
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-        machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, codes, error_codes)
-    return WalkedKeys(ends, error_codes, codes if program.hashable else None)
+        machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, hash_codes, error_codes)
+    return WalkedKeys(ends, error_codes, hash_codes if program.hashable else None)
 
 
 def walk_values(program: Program, data: Bytes, start: int, value_count: int) -> tuple[Longs, str | None]:
@@ -85,18 +85,18 @@ def walk_values(program: Program, data: Bytes, start: int, value_count: int) -> 
     read_only.flags.writeable = False
     ends = np.empty(value_count, np.int64)
     with np.errstate(over="ignore"):
-        count, error_code = machine.walk_values(instructions, depth, read_only, start, ends)
-    return ends[:count], ERROR_TEXTS[error_code] or None
+        readable_count, error_code = machine.walk_values(instructions, depth, read_only, start, ends)
+    return ends[:readable_count], ERROR_TEXTS[error_code] or None
 
 
-def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
+def key_groups_of_hashes(hash_codes: HashCodes, max_parallelism: int) -> HashCodes:
     """Return the key group of each `hashCode` (int32), as `key_groups.key_group_of_hash` does for a single one."""
     from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
-    groups = np.empty(len(codes), np.int32)
+    key_groups = np.empty(len(hash_codes), np.int32)
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-        fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
-    return groups
+        fill_key_groups(np.require(hash_codes, np.int32, ["C", "W"]), max_parallelism, key_groups)
+    return key_groups
 
 
 def _longs(numbers: Longs) -> Longs:

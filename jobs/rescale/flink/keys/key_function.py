@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.arrays import Bytes, HashCodes, Longs
 from rescale.text.errors import RequestError
 
 KeyFunction = Callable[[bytes], int]
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-_SMALLEST, _LARGEST = -(1 << 31), (1 << 32) - 1
+_SMALLEST_RESULT, _LARGEST_RESULT = -(1 << 31), (1 << 32) - 1
 """Range of accepted results: numbers of 32 bits, signed (as in Java) or unsigned."""
 
 
@@ -62,28 +62,28 @@ class FunctionHash:
     def load(cls, name: str) -> FunctionHash:
         return cls(name, import_function(name))
 
-    def codes(self, data: Bytes, starts: Longs, ends: Longs) -> Codes:
+    def hash_codes(self, data: Bytes, starts: Longs, ends: Longs) -> HashCodes:
         """Return the hash of each key `data[starts[i]:ends[i]]` (int32).
 
         Raises `RequestError` if the function fails or does not return a number of 32 bits.
         """
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        codes = (self._code(data[start:end].tobytes()) for start, end in spans)
-        return np.fromiter(codes, np.int64, len(starts)).astype(np.int32)
+        hash_codes = (self._hash_code(data[start:end].tobytes()) for start, end in spans)
+        return np.fromiter(hash_codes, np.int64, len(starts)).astype(np.int32)
 
-    def _code(self, key: bytes) -> int:
+    def _hash_code(self, key: bytes) -> int:
         try:
-            code = operator.index(self.function(key))
+            hash_code = operator.index(self.function(key))
         except Exception as error:  # the user's function can fail in any way, or return no number
             raise RequestError(
                 f"the function {self.name} fails on the key {key.hex()}",
                 expected="a number of 32 bits",
                 found=f"{type(error).__name__}: {error}",
             ) from error
-        if not _SMALLEST <= code <= _LARGEST:
+        if not _SMALLEST_RESULT <= hash_code <= _LARGEST_RESULT:
             raise RequestError(
                 f"the function {self.name} returns a number of more than 32 bits for the key {key.hex()}",
                 expected="a number of 32 bits, signed or unsigned",
-                found=code,
+                found=hash_code,
             )
-        return code
+        return hash_code

@@ -14,12 +14,12 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.arrays import Bytes, HashCodes, Longs
 from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, key_groups_of_hashes, walk_keys
 from rescale.flink.keys.pojo_formulas import (
     CASE_CLASS,
     FOLDS,
-    KNOWN,
+    KNOWN_HASH,
     ClassWithHashCode,
     Formula,
     apply_formula,
@@ -34,18 +34,18 @@ from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, nodes
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 
-LEAST_MAX_PARALLELISM = 64
-HIGHEST_CHANCE = 1e-9
+LEAST_TESTABLE_MAX_PARALLELISM = 64
+HIGHEST_FALSE_FIT_CHANCE = 1e-9
 """Highest accepted probability that a wrong formula fits all tested keys."""
 
-_FIRST_BATCH, _GROWTH = 4, 4
+_FIRST_BATCH_SIZE, _BATCH_GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
-_OWN_FUNCTION = Advice("give your own function, ", mention("key-hash", "module:function"))
+_OWN_FUNCTION_ADVICE = Advice("give your own function, ", mention("key-hash", "module:function"))
 
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash of keys; its `name` is `KNOWN` if classes of Flink or the JDK define it, otherwise its formula.
+    """A hash of keys; its `name` is `KNOWN_HASH` if classes of Flink or the JDK define it, otherwise its formula.
 
     `named_hash` returns the hash for its `name`.
     """
@@ -60,7 +60,7 @@ def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
         program = compile_key_program(snapshot)
     except UnsupportedError:
         return None
-    return KeyHash(KNOWN, program) if program.hashable else None
+    return KeyHash(KNOWN_HASH, program) if program.hashable else None
 
 
 def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
@@ -84,8 +84,8 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     or if the keys contain a value whose hash is unknown.
     """
     program = compile_key_program(snapshot)
-    if name == KNOWN and program.hashable:
-        return KeyHash(KNOWN, program)
+    if name == KNOWN_HASH and program.hashable:
+        return KeyHash(KNOWN_HASH, program)
     classes = classes_with_hash_code(program.tree)
     formula = parse_formula(name)
     if program.hashable or formula is None or not _fits_classes(formula, classes):
@@ -115,22 +115,23 @@ def choose_hash(
     defined_hash = known_hash(snapshot)
     if defined_hash is not None:
         return defined_hash
-    name, formula_count, key_count, fitting_hashes = _test_formulas(
+    type_name, formula_count, key_count, fitting_hashes = _test_formulas(
         snapshot, _Keys(data, starts, limits, groups), max_parallelism
     )
-    needed_keys = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
-    if (distinct_hashes := min(len(np.unique(codes)) for codes in fitting_hashes.values())) < needed_keys:
+    needed_key_count = math.ceil(math.log(formula_count / HIGHEST_FALSE_FIT_CHANCE, max_parallelism))
+    distinct_hash_count = min(len(np.unique(hash_codes)) for hash_codes in fitting_hashes.values())
+    if distinct_hash_count < needed_key_count:
         _refuse(
-            f"too few keys to find the hash of keys of the type {name}",
+            f"too few keys to find the hash of keys of the type {type_name}",
             max_parallelism,
-            expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
-            found=f"{distinct_hashes} in {key_count} distinct keys",
+            expected=f"{needed_key_count} keys with different hashes, to test {formula_count} formulas",
+            found=f"{distinct_hash_count} in {key_count} distinct keys",
         )
     first, *other_candidates = fitting_hashes
     for other in other_candidates:
         if not np.array_equal(fitting_hashes[other], fitting_hashes[first]):
             _refuse(
-                f"two formulas fit the keys of the type {name}, but give different hashes",
+                f"two formulas fit the keys of the type {type_name}, but give different hashes",
                 max_parallelism,
                 found=f"{first.name} and {other.name}",
             )
@@ -160,7 +161,7 @@ class _FormulaTest(NamedTuple):
     type_name: str
     formula_count: int
     key_count: int
-    fitting_hashes: dict[KeyHash, Codes]
+    fitting_hashes: dict[KeyHash, HashCodes]
 
 
 def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
@@ -169,18 +170,18 @@ def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
         raise UnsupportedError(
-            error.what, advice=Advice(_divisor_advice(max_parallelism), "; or ", _OWN_FUNCTION)
+            error.what, advice=Advice(_divisor_advice(max_parallelism), "; or ", _OWN_FUNCTION_ADVICE)
         ) from None
-    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in nodes(program.tree)):
+    if any(isinstance(node, Fixed) and node.rule == FixedHash.IDENTITY for node in nodes(program.tree)):
         _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
     if not candidates:
         _refuse(f"the hash of keys of the type {program.name} is unknown", max_parallelism, has_formula=False)
-    if max_parallelism < LEAST_MAX_PARALLELISM:
+    if max_parallelism < LEAST_TESTABLE_MAX_PARALLELISM:
         _refuse(
             f"the hash of keys of the type {program.name} is unknown, and there are too few key groups to find it",
             max_parallelism,
-            expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
+            expected=f"an old max parallelism of at least {LEAST_TESTABLE_MAX_PARALLELISM}",
             found=max_parallelism,
         )
     keys = _distinct_keys(program, sample)
@@ -206,24 +207,24 @@ class _Keys:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def part(self, begin: int, end: int) -> _Keys:
+    def slice(self, begin: int, end: int) -> _Keys:
         return _Keys(self.data, self.starts[begin:end], self.limits[begin:end], self.groups[begin:end])
 
-    def codes(self, candidate: KeyHash) -> Codes:
-        codes = walk_keys(candidate.program, self.data, self.starts, self.limits).codes
-        assert codes is not None
-        return codes
+    def hash_codes(self, candidate: KeyHash) -> HashCodes:
+        hash_codes = walk_keys(candidate.program, self.data, self.starts, self.limits).hash_codes
+        assert hash_codes is not None
+        return hash_codes
 
 
 def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked_keys = walk_keys(program, data, starts, limits)
-    first_fault = walked_keys.first_error()
-    if first_fault is not None:
-        index, error_text = first_fault
-        kind = UnsupportedError if error_text == ERROR_TEXTS[SUBCLASS] else SnapshotError
-        raise kind(
+    first_error = walked_keys.first_error()
+    if first_error is not None:
+        index, error_text = first_error
+        error_class = UnsupportedError if error_text == ERROR_TEXTS[SUBCLASS] else SnapshotError
+        raise error_class(
             f"a key cannot be read as a {program.name}",
             found=f"{error_text}, at byte {walked_keys.ends[index] - starts[index]} of the key",
         )
@@ -236,23 +237,26 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     return _Keys(data, starts[distinct_indices], walked_keys.ends[distinct_indices], groups[distinct_indices])
 
 
-def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
+def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, HashCodes]:
     """Return the candidates that fit all keys, each with the hash codes that it gives to the keys.
 
     Batches of keys start small and grow, because most candidates already fail at the first few keys.
     """
-    codes_of_fitting: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
-    first, size = 0, _FIRST_BATCH
-    while first < len(keys):
-        batch = keys.part(first, first + size)
-        for candidate in list(codes_of_fitting):
-            codes = batch.codes(candidate)
-            if np.array_equal(key_groups_of_hashes(codes, max_parallelism), batch.groups):
-                codes_of_fitting[candidate].append(codes)
+    hash_codes_of_fitting: dict[KeyHash, list[HashCodes]] = {candidate: [] for candidate in candidates}
+    begin, batch_size = 0, _FIRST_BATCH_SIZE
+    while begin < len(keys):
+        batch = keys.slice(begin, begin + batch_size)
+        for candidate in list(hash_codes_of_fitting):
+            hash_codes = batch.hash_codes(candidate)
+            if np.array_equal(key_groups_of_hashes(hash_codes, max_parallelism), batch.groups):
+                hash_codes_of_fitting[candidate].append(hash_codes)
             else:
-                del codes_of_fitting[candidate]
-        first, size = first + size, size * _GROWTH
-    return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in codes_of_fitting.items()}
+                del hash_codes_of_fitting[candidate]
+        begin, batch_size = begin + batch_size, batch_size * _BATCH_GROWTH
+    return {
+        candidate: np.concatenate([np.empty(0, np.int32), *hash_codes])
+        for candidate, hash_codes in hash_codes_of_fitting.items()
+    }
 
 
 def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> KeyHash:
@@ -260,37 +264,37 @@ def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula:
 
 
 def _has_case_class(program: Program) -> bool:
-    return any(isinstance(part, Product) for part in nodes(program.tree))
+    return any(isinstance(node, Product) for node in nodes(program.tree))
 
 
 def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:
-    fold = fold_of(formula.fold)
-    if len(formula.fields) != len(classes):
+    fold = fold_of(formula.fold_name)
+    if len(formula.fields_by_class) != len(classes):
         return False
     return all(
         fold is not None
-        and len({field.rpartition(" ")[2] for field in fields}) == len(fields)
-        and all(java_class.takes(field, fold) for field in fields)
-        for fields, java_class in zip(formula.fields, classes, strict=True)
+        and len({name.rpartition(" ")[2] for name in names}) == len(names)
+        and all(java_class.can_use(name, fold) for name in names)
+        for names, java_class in zip(formula.fields_by_class, classes, strict=True)
     )
 
 
 def _expected_text(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
     if program.hashable:
-        return f"{KNOWN}: the hash of these keys is known"
+        return f"{KNOWN_HASH}: the hash of these keys is known"
     if not classes:
         return CASE_CLASS if _has_case_class(program) else "module:function"
-    example = "".join(f"({','.join(java_class.fields)})" for java_class in classes)
-    names = ", ".join(FOLDS)
-    owners = ", then ".join(java_class.name for java_class in classes)
-    return f"{names} or STARTxFACTOR, and fields of {owners}, for instance {next(iter(FOLDS))}{example}"
+    field_lists = "".join(f"({','.join(java_class.fields)})" for java_class in classes)
+    fold_names = ", ".join(FOLDS)
+    class_names = ", then ".join(java_class.name for java_class in classes)
+    return f"{fold_names} or STARTxFACTOR, and fields of {class_names}, for instance {next(iter(FOLDS))}{field_lists}"
 
 
 def _refuse(
     what: str, max_parallelism: int, expected: object = None, found: object = None, *, has_formula: bool = True
 ) -> NoReturn:
-    formula = Advice("name the formula, ", mention("key-hash", "NAME"), ", or ") if has_formula else Advice()
-    advice = Advice(_divisor_advice(max_parallelism), "; or ", formula, _OWN_FUNCTION)
+    formula_advice = Advice("name the formula, ", mention("key-hash", "NAME"), ", or ") if has_formula else Advice()
+    advice = Advice(_divisor_advice(max_parallelism), "; or ", formula_advice, _OWN_FUNCTION_ADVICE)
     raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 

@@ -36,23 +36,23 @@ def lower(tree: TypeTree) -> tuple[Longs, int]:
     lowering = _Lowering()
     lowering.add(tree)
     lowering.emit(machine.STOP)
-    return np.array(lowering.code, dtype=np.int64), lowering.depth
+    return np.array(lowering.instructions, dtype=np.int64), lowering.depth
 
 
 class _Lowering:
     def __init__(self) -> None:
-        self.code: list[list[int]] = []
+        self.instructions: list[list[int]] = []
         self.depth = 0
         self._open_frames = 0
 
     @property
     def next_index(self) -> int:
-        return len(self.code)
+        return len(self.instructions)
 
     def emit(self, op: int, a: int = 0, b: int = 0) -> list[int]:
         """Append an instruction and return it, so that its jump target can be filled in later."""
         instruction = [op, a, b]
-        self.code.append(instruction)
+        self.instructions.append(instruction)
         return instruction
 
     def add(self, tree: TypeTree) -> None:
@@ -65,8 +65,8 @@ class _Lowering:
                 self.emit(machine.NUMBER, scaled)
             case Blob(rule):
                 self.emit(machine.BLOB, rule)
-            case Uuid(kryo):
-                self.emit(machine.UUID, kryo)
+            case Uuid(kryo_version):
+                self.emit(machine.UUID, kryo_version)
             case Sequence(fields):
                 self._emit_sequence(fields)
             case Product(fields):
@@ -78,11 +78,11 @@ class _Lowering:
             case Union(fields, tags):
                 self._emit_union(fields, tags)
             case Nullable(inner, padding):
-                nullable = self.emit(machine.NULLABLE, padding)
+                nullable_instruction = self.emit(machine.NULLABLE, padding)
                 self.add(inner)
-                nullable[2] = self.next_index
-            case Flagged(fields=fields, formula=formula):
-                self._emit_flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
+                nullable_instruction[2] = self.next_index
+            case Flagged(fields=fields, hash_sum=hash_sum):
+                self._emit_flagged(fields, hash_sum or WeightedSum(0, (0,) * len(fields), 0))
             case Deep(inner):
                 self.add(inner)
                 self.emit(machine.DEEP)
@@ -103,47 +103,47 @@ class _Lowering:
             self.emit(machine.MIX)
         self._leave(machine.END_PRODUCT, len(fields))
 
-    def _emit_flagged(self, fields: tuple[TypeTree, ...], formula: WeightedSum) -> None:
-        flags = self.emit(machine.FLAGS)
+    def _emit_flagged(self, fields: tuple[TypeTree, ...], hash_sum: WeightedSum) -> None:
+        flags_instruction = self.emit(machine.FLAGS)
         self._enter()
-        self.emit(machine.PUSH, formula.constant)
-        for field, weight in zip(fields, formula.weights, strict=True):
+        self.emit(machine.PUSH, hash_sum.constant)
+        for field, weight in zip(fields, hash_sum.weights, strict=True):
             self.add(Nullable(field))
             if weight:
-                self.emit(machine.WEIGH, weight, formula.null)
+                self.emit(machine.WEIGH, weight, hash_sum.null_hash)
         self._leave(machine.POP)
-        flags[1] = self.next_index
+        flags_instruction[1] = self.next_index
 
     def _emit_masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
         first_bit = 2 if has_kind else 0
         self._enter()
         self.emit(machine.MASK, first_bit + len(fields))
         for bit, field in enumerate(fields, first_bit):
-            instruction = self.emit(machine.FIELD, bit)
+            field_instruction = self.emit(machine.FIELD, bit)
             self.add(field)
             self.emit(machine.FOLD)
-            instruction[2] = self.next_index
+            field_instruction[2] = self.next_index
         self._leave(machine.END_ROW, has_kind)
 
     def _emit_repeat(self, items: tuple[TypeTree, ...]) -> None:
         self._enter()
-        repeat = self.emit(machine.REPEAT)
-        first_instruction = self.next_index
+        repeat_instruction = self.emit(machine.REPEAT)
+        first_index = self.next_index
         for item in items:
             self.add(item)
         self.emit(machine.FOLD)
-        self.emit(machine.AGAIN, first_instruction)
-        repeat[1] = self.next_index
+        self.emit(machine.AGAIN, first_index)
+        repeat_instruction[1] = self.next_index
         self._leave(machine.POP)
 
     def _emit_union(self, fields: tuple[TypeTree, ...], tags: tuple[int, ...]) -> None:
-        case, jumps = [0, 0, 0], []
+        case_instruction, jump_instructions = [0, 0, 0], []
         for field, tag in zip(fields, tags, strict=True):
-            case[2] = self.next_index
-            case = self.emit(machine.CASE, tag)
+            case_instruction[2] = self.next_index
+            case_instruction = self.emit(machine.CASE, tag)
             self.add(field)
-            jumps.append(self.emit(machine.JUMP))
-        for jump in jumps:
+            jump_instructions.append(self.emit(machine.JUMP))
+        for jump in jump_instructions:
             jump[1] = self.next_index
 
     def _enter(self) -> None:

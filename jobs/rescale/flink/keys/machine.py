@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.arrays import Bytes, HashCodes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keys.murmur import WORD, finalize_hash, mix
+from rescale.flink.keys.murmur import WORD_MASK, finalize_hash, mix
 
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
@@ -86,8 +86,8 @@ def _fixed_hash(data: Bytes, at: int, size: int, hash_rule: int) -> tuple[Long, 
             return (np.int64(0), True) if data[at] == 0x80 else (_local_time_hash(data, at), False)
         if _read_signed(data, at, 4) == _SMALLEST_INT:
             return np.int64(0), True
-        date = _local_date_hash(data, at)
-        return date ^ _local_time_hash(data, at + 6) if hash_rule == LOCAL_DATE_TIME else date, False
+        date_hash = _local_date_hash(data, at)
+        return date_hash ^ _local_time_hash(data, at + 6) if hash_rule == LOCAL_DATE_TIME else date_hash, False
     value = _read_signed(data, at, min(size, 8))
     if hash_rule == LONG:
         return _long_hash(value), False
@@ -130,29 +130,29 @@ def _read_packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
 @compiled
 def _read_string(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
     """Read a string; return (hash, whether it is null, its end, error code)."""
-    code = np.int64(0)
-    units, at, error_code = _read_packed(data, at, limit)
+    hash_code = np.int64(0)
+    unit_count, at, error_code = _read_packed(data, at, limit)
     if error_code != FINE:
-        return code, False, at, error_code
+        return hash_code, False, at, error_code
     if has_null:
-        if units == 0:
-            return code, True, at, FINE
-        units -= 1
-    if units > limit - at:
-        return code, False, at, BAD_LENGTH
-    for _ in range(units):
+        if unit_count == 0:
+            return hash_code, True, at, FINE
+        unit_count -= 1
+    if unit_count > limit - at:
+        return hash_code, False, at, BAD_LENGTH
+    for _ in range(unit_count):
         if at >= limit:
-            return code, False, at, SHORT
+            return hash_code, False, at, SHORT
         unit = np.int64(data[at])
         if unit < 0x80:
             at += 1
         else:
             unit, unit_end, error_code = _read_packed(data, at, limit)
             if error_code != FINE or unit > 0xFFFF:
-                return code, False, at, SHORT if error_code == SHORT else BAD_CHARACTER
+                return hash_code, False, at, SHORT if error_code == SHORT else BAD_CHARACTER
             at = unit_end
-        code = 31 * code + unit
-    return code, False, at, FINE
+        hash_code = 31 * hash_code + unit
+    return hash_code, False, at, FINE
 
 
 @compiled
@@ -163,87 +163,87 @@ def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
     and multiplies each word by a power of 31.
     """
     is_negative = data[at] >= 0x80
-    code, power, carry = np.int64(0), np.int64(1), np.int64(1)
+    hash_code, power, carry = np.int64(0), np.int64(1), np.int64(1)
     end = at + size
     while end > at:
         start = max(at, end - 4)
-        word = _read_signed(data, start, end - start) & WORD
+        word = _read_signed(data, start, end - start) & WORD_MASK
         if is_negative:
-            word = (word ^ WORD) + carry
+            word = (word ^ WORD_MASK) + carry
             carry = word >> 32
-            word &= WORD
-        code += word * power
+            word &= WORD_MASK
+        hash_code += word * power
         power *= 31
         end = start
-    return -code if is_negative else code
+    return -hash_code if is_negative else hash_code
 
 
 @compiled
 def _read_number(data: Bytes, at: int, limit: int, has_scale: int) -> tuple[Long, bool, int, int]:
     """Read a `BigInteger`, or a `BigDecimal` if `has_scale`; return (hash, whether it is null, its end, error code)."""
-    code = np.int64(0)
+    hash_code = np.int64(0)
     if limit - at < 4:
-        return code, False, at, SHORT
+        return hash_code, False, at, SHORT
     size = _read_signed(data, at, 4) - _SHORTCUT_COUNT
     if size >= limit - at - 3 or size < -_SHORTCUT_COUNT or size == 0:
-        return code, False, at, BAD_LENGTH
+        return hash_code, False, at, BAD_LENGTH
     at += 4
     if size == -4:
-        return code, True, at, FINE
+        return hash_code, True, at, FINE
     if size > 0:
-        code = _big_integer_hash(data, at, size)
+        hash_code = _big_integer_hash(data, at, size)
         at += size
     elif size > -3:
-        code = np.int64(1 if size == -2 else 10)
+        hash_code = np.int64(1 if size == -2 else 10)
     if has_scale:
         if limit - at < 4:
-            return code, False, at, SHORT
-        code = 31 * code + _read_signed(data, at, 4)
+            return hash_code, False, at, SHORT
+        hash_code = 31 * hash_code + _read_signed(data, at, 4)
         at += 4
-    return code, False, at, FINE
+    return hash_code, False, at, FINE
 
 
 @compiled
-def _read_uuid(data: Bytes, at: int, limit: int, kryo: int) -> tuple[Long, bool, int, int]:
+def _read_uuid(data: Bytes, at: int, limit: int, kryo_version: int) -> tuple[Long, bool, int, int]:
     """Read a UUID that Kryo wrote; return (hash, whether it is null, its end, error code)."""
-    code = np.int64(0)
+    hash_code = np.int64(0)
     if at < limit and data[at] == 0:
-        return code, True, at + 1, FINE
+        return hash_code, True, at + 1, FINE
     for mark in (_UUID_ID, _NEW_OBJECT):
         if at >= limit:
-            return code, False, at, SHORT
+            return hash_code, False, at, SHORT
         if data[at] != mark:
-            return code, False, at, BAD_FLAG
+            return hash_code, False, at, BAD_FLAG
         at += 1
-    is_packed = kryo == 2
+    is_packed = kryo_version == 2
     for _ in range(2):
         value, shift = np.int64(0), 0
         while shift < 64:
             if at >= limit:
-                return code, False, at, SHORT
+                return hash_code, False, at, SHORT
             byte = np.int64(data[at])
             at += 1
             has_more = is_packed and byte >= 0x80 and shift < 56  # the ninth byte has eight bits
             value |= (byte & 0x7F if has_more else byte) << shift
             shift += 7 if has_more else 64 if is_packed else 8
-        code ^= (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1) if is_packed else value
-    return _long_hash(code), False, at, FINE
+        hash_code ^= (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1) if is_packed else value
+    return _long_hash(hash_code), False, at, FINE
 
 
 @compiled
 def _blob_hash(data: Bytes, at: int, size: Long, hash_rule: int) -> Long:
     if hash_rule == ARRAY:
-        code = np.int64(1)
+        hash_code = np.int64(1)
         for i in range(at, at + size):
-            code = 31 * code + _read_signed(data, i, 1)
-        return code
-    state: Long = np.int64(_BINARY_ROW_SEED)
+            hash_code = 31 * hash_code + _read_signed(data, i, 1)
+        return hash_code
+    hash_state: Long = np.int64(_BINARY_ROW_SEED)
     if hash_rule == BINARY_ROW:
         for i in range(at, at + size, 4):
             word = np.int64(data[i]) | np.int64(data[i + 1]) << 8
-            state = mix(state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)
-        state = finalize_hash(state, size)
-    return state
+            hash_state = mix(hash_state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)
+        hash_state = finalize_hash(hash_state, size)
+    return hash_state
 
 
 @compiled
@@ -254,19 +254,19 @@ def walk(
     starts: Longs,
     limits: Longs,
     ends: Longs,
-    codes: Codes,
+    hash_codes: HashCodes,
     error_codes: Bytes,
 ) -> None:
     """Run `instructions` (n × 3) over the key at each of `starts`, never beyond the key's limit.
 
-    Fills `ends`, `codes` (the hash codes) and `error_codes`. For a wrong key, `error_codes` gets the error code, and
+    Fills `ends`, `hash_codes` and `error_codes`. For a wrong key, `error_codes` gets the error code, and
     `ends` the position of the error.
     """
     frames = np.zeros((depth + 1, 2), np.int64)
     for i in range(len(starts)):
         at, limit = starts[i], limits[i]
         error_code = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
-        value, null, top, next_op = np.int64(0), False, -1, 0
+        hash_code, is_null, top, next_op = np.int64(0), False, -1, 0
         while error_code == FINE:
             op, a, b = instructions[next_op, 0], instructions[next_op, 1], instructions[next_op, 2]
             next_op += 1
@@ -278,28 +278,28 @@ def walk(
                 elif b == BOOLEAN and data[at] > 1:
                     error_code = BAD_FLAG
                 else:
-                    value, null = _fixed_hash(data, at, a, b)
+                    hash_code, is_null = _fixed_hash(data, at, a, b)
                     at += a
             elif op == TEXT:
-                value, null, at, error_code = _read_string(data, at, limit, a)
+                hash_code, is_null, at, error_code = _read_string(data, at, limit, a)
             elif op == NUMBER:
-                value, null, at, error_code = _read_number(data, at, limit, a)
+                hash_code, is_null, at, error_code = _read_number(data, at, limit, a)
             elif op == UUID:
-                value, null, at, error_code = _read_uuid(data, at, limit, a)
+                hash_code, is_null, at, error_code = _read_uuid(data, at, limit, a)
             elif op == BLOB:
                 size = _read_signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):
                     error_code = SHORT if limit - at < 4 else BAD_LENGTH
                 else:
-                    value, null = _blob_hash(data, at + 4, size, a), False
+                    hash_code, is_null = _blob_hash(data, at + 4, size, a), False
                     at += 4 + size
             elif op == PUSH:
                 top += 1
                 frames[top, 0] = a
             elif op == FOLD:
-                frames[top, 0] = 31 * frames[top, 0] + value
+                frames[top, 0] = 31 * frames[top, 0] + hash_code
             elif op == POP:
-                value, null = frames[top, 0], False
+                hash_code, is_null = frames[top, 0], False
                 top -= 1
             elif op == MASK:
                 size = (a + 7) >> 3
@@ -316,10 +316,10 @@ def walk(
                     frames[top, 0] *= 31
                     next_op = b
             elif op == END_ROW:
-                value, null = frames[top, 0], False
+                hash_code, is_null = frames[top, 0], False
                 if a:
                     bits = np.int64(data[frames[top, 1]])
-                    value += 31 * (bits >> 7 | (bits >> 5 & 2))
+                    hash_code += 31 * (bits >> 7 | (bits >> 5 & 2))
                 top -= 1
             elif op == REPEAT:
                 count = _read_signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
@@ -338,20 +338,20 @@ def walk(
             elif op == JUMP:
                 next_op = a
             elif op == DEEP:
-                if not null:
-                    value += 31
+                if not is_null:
+                    hash_code += 31
             elif op == WEIGH:
-                frames[top, 0] += a * (b if null else value)
+                frames[top, 0] += a * (b if is_null else hash_code)
             elif op == MIX:
-                frames[top, 0] = mix(frames[top, 0], value & WORD)
+                frames[top, 0] = mix(frames[top, 0], hash_code & WORD_MASK)
             elif op == END_PRODUCT:
-                value, null = finalize_hash(frames[top, 0], a), False
+                hash_code, is_null = finalize_hash(frames[top, 0], a), False
                 top -= 1
             elif at >= limit:
                 error_code = SHORT
             elif op == FLAGS:
                 if data[at] == _NULL_FLAG:
-                    value, null = np.int64(0), True
+                    hash_code, is_null = np.int64(0), True
                     next_op = a
                 elif data[at] != _PLAIN_FLAG:
                     error_code = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
@@ -370,11 +370,11 @@ def walk(
             elif a > limit - at - 1:
                 error_code = SHORT
             else:
-                value, null = np.int64(0), True
+                hash_code, is_null = np.int64(0), True
                 at += 1 + a
                 next_op = b
         ends[i], error_codes[i] = at, error_code
-        codes[i] = np.int32(value) if error_code == FINE else 0
+        hash_codes[i] = np.int32(hash_code) if error_code == FINE else 0
 
 
 @compiled
@@ -384,10 +384,10 @@ def walk_values(instructions: Longs, depth: int, data: Bytes, start: int, ends: 
     The loop stops at the first wrong value. Returns (number of values before the wrong one, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
-    codes, error_codes = np.empty(1, np.int32), np.zeros(1, np.uint8)
+    hash_codes, error_codes = np.empty(1, np.int32), np.zeros(1, np.uint8)
     begin[0], limit[0] = start, len(data)
     for i in range(len(ends)):
-        walk(instructions, depth, data, begin, limit, ends[i : i + 1], codes, error_codes)
+        walk(instructions, depth, data, begin, limit, ends[i : i + 1], hash_codes, error_codes)
         if error_codes[0] != FINE:
             return i, np.int64(error_codes[0])
         begin[0] = ends[i]

@@ -30,7 +30,7 @@ from rescale.flink.serializers.type_tree import (
     nodes,
 )
 
-KNOWN = "java"
+KNOWN_HASH = "java"
 """Name in plans of a hash that classes of the JDK or of Flink define; it is not a formula."""
 
 CASE_CLASS = "case-class"
@@ -38,28 +38,28 @@ MOST_FORMULAS = 8_000
 """Largest number of formulas to try: enough for all orders of six fields. Trying them takes a second."""
 
 _BOOLEAN_PREFIX = "boolean "
-_MODULUS = 1 << 32
+_HASH_MODULUS = 1 << 32
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Start value and multiplier of a `hashCode`; `null` is the hash of a null field.
+    """Start value and multiplier of a `hashCode`; `null_hash` is the hash of a null field.
 
-    `booleans` has the hashes of a primitive `true` and a primitive `false`; None if both hash as `Boolean` objects.
+    `boolean_hashes` has the hashes of a primitive `true` and a primitive `false`; None if both hash as `Boolean`.
     """
 
     start: int
     multiplier: int
-    null: int = 0
-    booleans: tuple[int, int] | None = (1, 0)
+    null_hash: int = 0
+    boolean_hashes: tuple[int, int] | None = (1, 0)
 
 
 FOLDS = {
-    "objects-hash": Fold(1, 31, booleans=None),
-    "lombok": Fold(1, 59, null=43, booleans=(79, 97)),
+    "objects-hash": Fold(1, 31, boolean_hashes=None),
+    "lombok": Fold(1, 59, null_hash=43, boolean_hashes=(79, 97)),
     "record": Fold(0, 31),
     "17x31": Fold(17, 31),
-    "17x37": Fold(17, 37, booleans=(0, 1)),
+    "17x37": Fold(17, 37, boolean_hashes=(0, 1)),
     "7x31": Fold(7, 31),
     "1x59": Fold(1, 59),
 }
@@ -84,32 +84,32 @@ def fold_of(name: str) -> Fold | None:
 
 @dataclass(frozen=True)
 class ClassWithHashCode:
-    """A user's class that defines `hashCode`, and its hashable fields; `booleans` are the fields of type boolean."""
+    """A user's class that defines `hashCode`, and its hashable fields; `boolean_fields` are those of type boolean."""
 
     name: str
     fields: tuple[str, ...]
-    booleans: frozenset[str]
+    boolean_fields: frozenset[str]
 
-    def takes(self, field: str, fold: Fold) -> bool:
+    def can_use(self, field: str, fold: Fold) -> bool:
         """Whether a formula can use this field; `boolean NAME` needs a fold with hashes for primitive booleans."""
         if field.startswith(_BOOLEAN_PREFIX):
-            return fold.booleans is not None and field.removeprefix(_BOOLEAN_PREFIX) in self.booleans
+            return fold.boolean_hashes is not None and field.removeprefix(_BOOLEAN_PREFIX) in self.boolean_fields
         return field in self.fields
 
-    def fields_as_primitives(self) -> tuple[str, ...]:
+    def fields_with_primitives(self) -> tuple[str, ...]:
         """Return the names of all fields in a formula for which every boolean field is primitive: `boolean NAME`."""
-        return tuple(_BOOLEAN_PREFIX + field if field in self.booleans else field for field in self.fields)
+        return tuple(_BOOLEAN_PREFIX + field if field in self.boolean_fields else field for field in self.fields)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula; `fields` has the names of the fields used in each class, in the order of the classes in the key."""
+    """A formula; `fields_by_class` has the fields that it uses of each class, in the order of the classes."""
 
-    fold: str
-    fields: tuple[tuple[str, ...], ...]
+    fold_name: str
+    fields_by_class: tuple[tuple[str, ...], ...]
 
     def __str__(self) -> str:
-        return self.fold + "".join(f"({','.join(names)})" for names in self.fields)
+        return self.fold_name + "".join(f"({','.join(names)})" for names in self.fields_by_class)
 
 
 def parse_formula(text: str) -> Formula | None:
@@ -124,26 +124,29 @@ def parse_formula(text: str) -> Formula | None:
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer POJOs first."""
     hashable_tree = map_tree(
-        tree, _hash_changer(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0)))
+        tree, _hash_changer(lambda pojo: replace(pojo, hash_sum=WeightedSum(0, (0,) * len(pojo.names), 0)))
     )
     classes = {}
-    for part in nodes(hashable_tree):
-        if isinstance(part, Flagged):
-            fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
+    for node in nodes(hashable_tree):
+        if isinstance(node, Flagged):
+            fields = [(name, field) for name, field in zip(node.names, node.fields, strict=True) if field.hashable]
             booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))
-            classes[part.class_name] = ClassWithHashCode(part.class_name, tuple(name for name, _ in fields), booleans)
+            classes[node.class_name] = ClassWithHashCode(node.class_name, tuple(name for name, _ in fields), booleans)
     return tuple(classes.values())
 
 
 def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> TypeTree:
     """Return the tree with hashes: of its POJOs (`classes`) by the formula, of case classes by Scala's default.
 
-    `formula.fields` must have a list for each of `classes`, otherwise `ValueError`.
+    `formula.fields_by_class` must have a list for each of `classes`, otherwise `ValueError`.
     """
-    fold = fold_of(formula.fold)
-    fields = dict(zip((java_class.name for java_class in classes), formula.fields, strict=True))
+    fold = fold_of(formula.fold_name)
+    fields_by_class = dict(zip((java_class.name for java_class in classes), formula.fields_by_class, strict=True))
     return map_tree(
-        tree, _hash_changer(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
+        tree,
+        _hash_changer(
+            lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields_by_class[pojo.class_name])
+        ),
     )
 
 
@@ -161,23 +164,25 @@ def _hash_changer(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree
     return change
 
 
-def _folded_pojo(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
-    constant = fold.start * pow(fold.multiplier, len(order), _MODULUS)
+def _folded_pojo(pojo: Flagged, fold: Fold, field_names: tuple[str, ...]) -> Flagged:
+    constant = fold.start * pow(fold.multiplier, len(field_names), _HASH_MODULUS)
     weights = dict.fromkeys(pojo.names, 0)
     fields = dict(zip(pojo.names, pojo.fields, strict=True))
     weight = 1
-    for field in reversed(order):
+    for field in reversed(field_names):
         name = field.removeprefix(_BOOLEAN_PREFIX)
         weights[name] = weight
-        if name != field and fold.booleans is not None:
-            if_true, if_false = fold.booleans
+        if name != field and fold.boolean_hashes is not None:
+            if_true, if_false = fold.boolean_hashes
             constant += weight * if_false
             weights[name] = weight * (if_true - if_false)
             fields[name] = Fixed(1, FixedHash.INTEGER)
-        weight = weight * fold.multiplier % _MODULUS
-    modular_weights = tuple(weight % _MODULUS for weight in weights.values())
+        weight = weight * fold.multiplier % _HASH_MODULUS
+    modular_weights = tuple(weight % _HASH_MODULUS for weight in weights.values())
     return replace(
-        pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _MODULUS, modular_weights, fold.null)
+        pojo,
+        fields=tuple(fields.values()),
+        hash_sum=WeightedSum(constant % _HASH_MODULUS, modular_weights, fold.null_hash),
     )
 
 
@@ -185,19 +190,19 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     """Yield at most `MOST_FORMULAS` formulas to try, the likely ones first.
 
     A `hashCode` may use only some fields, such as an id, and a snapshot does not have the fields in the order of the
-    class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ORDERS`) are left out for
-    a fold if they would exceed the limit.
+    class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ARRANGEMENT_KINDS`) are
+    left out for a fold if they would exceed the limit.
     """
     seen_formulas, formula_count = set(), 0
-    for count, orders in _ORDERS:
-        for name, fold in FOLDS.items():
-            for fields in _field_spellings(classes, fold):
-                size = math.prod(count(len(names)) for names in fields)
-                if formula_count + size > MOST_FORMULAS:
+    for count_arrangements, arrangements in _ARRANGEMENT_KINDS:
+        for fold_name, fold in FOLDS.items():
+            for fields_by_class in _field_spellings(classes, fold):
+                arrangement_count = math.prod(count_arrangements(len(names)) for names in fields_by_class)
+                if formula_count + arrangement_count > MOST_FORMULAS:
                     continue
-                formula_count += size
-                for ordered_fields in itertools.product(*map(orders, fields)):
-                    formula = Formula(name, ordered_fields)
+                formula_count += arrangement_count
+                for ordered_fields_by_class in itertools.product(*map(arrangements, fields_by_class)):
+                    formula = Formula(fold_name, ordered_fields_by_class)
                     if formula not in seen_formulas:
                         seen_formulas.add(formula)
                         yield formula
@@ -205,8 +210,8 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
 
 def _field_spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield tuple(java_class.fields for java_class in classes)
-    if fold.booleans is not None and any(java_class.booleans for java_class in classes):
-        yield tuple(java_class.fields_as_primitives() for java_class in classes)
+    if fold.boolean_hashes is not None and any(java_class.boolean_fields for java_class in classes):
+        yield tuple(java_class.fields_with_primitives() for java_class in classes)
 
 
 _Fields = tuple[str, ...]
@@ -224,7 +229,7 @@ def _arrangements(fields: _Fields) -> Iterator[_Fields]:
     return itertools.chain.from_iterable(itertools.permutations(fields, n) for n in range(1, len(fields) + 1))
 
 
-_ORDERS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]]], ...] = (
+_ARRANGEMENT_KINDS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]]], ...] = (
     (lambda _: 1, _whole),
     (lambda n: 2**n - 1, _subsets),
     (math.factorial, itertools.permutations),

@@ -19,7 +19,7 @@ def _long_hash(value: int) -> int:
     return (value ^ value >> 32) & 0xFFFFFFFF
 
 
-HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
+HASH_BY_KEY_TYPE: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
     {"int": lambda value: value, "long": _long_hash, "string": lambda value: java_string_hash(str(value))}
 )
 """Functions that return the Java `hashCode` of a small number from 0 up, by type of key.
@@ -29,15 +29,15 @@ A key of type `string` is the number in decimal.
 
 
 def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:
-    """Return the smallest number from 0 up whose key belongs to each subtask; `key_type` is a name in `HASHES`.
+    """Return the smallest number from 0 up whose key belongs to each subtask; `key_type` is one of `HASH_BY_KEY_TYPE`.
 
     The search ends, because the numbers reach every key group below the max parallelism.
     """
-    hash_of = HASHES[key_type]
+    hash_of = HASH_BY_KEY_TYPE[key_type]
     number_by_subtask: dict[int, int] = {}
-    for value in count():
-        key_group = key_group_of_hash(hash_of(value), max_parallelism)
-        number_by_subtask.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
+    for number in count():
+        key_group = key_group_of_hash(hash_of(number), max_parallelism)
+        number_by_subtask.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), number)
         if len(number_by_subtask) == parallelism:
             return tuple(number_by_subtask[subtask] for subtask in range(parallelism))
     raise AssertionError("unreachable: the numbers do not end")

@@ -29,12 +29,12 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
     )
 
 
-def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
+def write_channels(out: ByteWriter, handles: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
     """Write the handles of one direction. Raises `UnsupportedError` for a merged handle in a version below 6."""
     single_type, merged_type = types
     has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
-    out.i32(len(channels))
-    for handle in channels:
+    out.i32(len(handles))
+    for handle in handles:
         if isinstance(handle, MergedChannelHandle):
             if not has_type_bytes:
                 raise UnsupportedError(
@@ -53,13 +53,16 @@ def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version
 def _read_typed(reader: ByteReader, types: tuple[int, int]) -> ChannelHandle:
     single_type, merged_type = types
     at = reader.position
-    kind = reader.u8()
-    if kind == single_type:
+    type_byte = reader.u8()
+    if type_byte == single_type:
         return _read_single(reader)
-    if kind == merged_type:
+    if type_byte == merged_type:
         return _read_merged(reader)
     raise reader.error(
-        "not a channel state handle of this direction", at=at, expected=f"{single_type} or {merged_type}", found=kind
+        "not a channel state handle of this direction",
+        at=at,
+        expected=f"{single_type} or {merged_type}",
+        found=type_byte,
     )
 
 
@@ -86,11 +89,11 @@ def _read_merged(reader: ByteReader) -> MergedChannelHandle:
         subtask=reader.i32(),
         state_size=reader.i64(),
         stream=read_stream(reader, depth=1),
-        packed=reader.blob(),
+        packed_offsets=reader.blob(),
     )
 
 
 def _write_merged(out: ByteWriter, handle: MergedChannelHandle) -> None:
     out.i32(handle.subtask).i64(handle.state_size)
     write_stream(out, handle.stream)
-    out.blob(handle.packed)
+    out.blob(handle.packed_offsets)

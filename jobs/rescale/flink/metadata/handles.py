@@ -170,7 +170,7 @@ class StateChange:
     """Change in an in-memory changelog; `key_group` is -1 if the change describes a state."""
 
     key_group: int
-    change: bytes
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +285,13 @@ class SingleChannelHandle:
 class MergedChannelHandle:
     """Buffers of all channels of a subtask in a shared stream (`AbstractMergedChannelStateHandle`, since Flink 2.1).
 
-    `packed` contains the coordinates, sizes and offsets of the channels, as Flink packs them.
+    `packed_offsets` contains the coordinates, sizes and offsets of the channels, as Flink packs them.
     """
 
     subtask: int
     state_size: int
     stream: Stream
-    packed: bytes
+    packed_offsets: bytes
 
 
 ChannelHandle: TypeAlias = SingleChannelHandle | MergedChannelHandle

@@ -200,7 +200,7 @@ def _write_in_memory_changelog(out: ByteWriter, handle: InMemoryChangelogHandle)
     out.i64(handle.start).i64(handle.end)
     out.i32(len(handle.changes))
     for change in handle.changes:
-        out.i32(change.key_group).blob(change.change)
+        out.i32(change.key_group).blob(change.data)
     out.utf(handle.handle_id)
 
 

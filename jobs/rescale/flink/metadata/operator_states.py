@@ -26,7 +26,7 @@ from rescale.text.errors import UnsupportedError, located
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1
 _V2_DURATION = -1
-_V2_LEGACY_STATES = 0
+_V2_LEGACY_STATE_COUNT = 0
 
 
 def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorState, ...]:
@@ -59,10 +59,10 @@ def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
     operator_id = reader.raw(16).hex()
     with located(operator=operator_id):
         parallelism, max_parallelism = _read_parallelism(reader)
-        coordinator = _read_coordinator(reader, version)
+        coordinator_state = _read_coordinator(reader, version)
         at = reader.position
         subtasks = _read_subtasks(reader, version, parallelism)
-        if subtasks is None and coordinator is not None:
+        if subtasks is None and coordinator_state is not None:
             raise reader.error("a fully finished operator with coordinator state", at=at)
     return OperatorState(
         operator_id,
@@ -70,7 +70,7 @@ def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
         uid,
         parallelism,
         max_parallelism,
-        coordinator,
+        coordinator_state,
         subtasks=subtasks or (),
         fully_finished=subtasks is None,
     )
@@ -111,10 +111,10 @@ def _read_coordinator(reader: ByteReader, version: int) -> InlineStream | None:
     return stream
 
 
-def _write_coordinator(out: ByteWriter, coordinator: InlineStream | None, version: int) -> None:
+def _write_coordinator(out: ByteWriter, coordinator_state: InlineStream | None, version: int) -> None:
     if version >= FIRST_VERSION_WITH_COORDINATORS:
-        write_stream(out, coordinator)
-    elif coordinator is None:
+        write_stream(out, coordinator_state)
+    elif coordinator_state is None:
         out.i32(_V2_CHAIN_LENGTH)
     else:
         raise _no_place_error(version, "coordinator state")
@@ -184,7 +184,7 @@ def _read_state(reader: ByteReader, version: int) -> SubtaskState:
 
 def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
     if version < FIRST_VERSION_WITH_COORDINATORS:
-        out.i64(_V2_DURATION).i32(_V2_LEGACY_STATES)
+        out.i64(_V2_DURATION).i32(_V2_LEGACY_STATE_COUNT)
     _write_slot(out, state.managed_operator)
     _write_slot(out, state.raw_operator)
     write_keyed(out, state.managed_keyed)
@@ -221,21 +221,21 @@ def _read_v2_fields(reader: ByteReader) -> None:
     at = reader.position
     _check_constant(reader, at, "duration", _V2_DURATION, reader.i64())
     at = reader.position
-    legacy_states = reader.i32()
-    if legacy_states > 0:
+    legacy_state_count = reader.i32()
+    if legacy_state_count > 0:
         raise UnsupportedError(
             "an operator has state of Flink 1.1 (`Checkpointed`), which no later release restores",
             path=reader.path,
             offset=at,
-            found=f"{legacy_states} legacy states",
+            found=f"{legacy_state_count} legacy states",
             advice="take a savepoint without the operators that still use the interface Checkpointed",
         )
-    _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATES, legacy_states)
+    _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATE_COUNT, legacy_state_count)
 
 
-def _check_constant(reader: ByteReader, at: int, what: str, expected: int, value: int) -> None:
-    if value != expected:
-        raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=value)
+def _check_constant(reader: ByteReader, at: int, what: str, expected: int, actual: int) -> None:
+    if actual != expected:
+        raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=actual)
 
 
 def _no_place_error(version: int, what: str) -> UnsupportedError:

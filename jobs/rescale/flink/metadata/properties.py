@@ -52,8 +52,8 @@ def snapshot_type(properties: bytes) -> SnapshotType:
 def stopped_the_job(properties: bytes) -> bool:
     """Whether `Metadata.properties` belong to a savepoint that stopped its job (`PostCheckpointAction`)."""
     stored_type = _stored_type(properties)
-    action = None if stored_type is None else stored_type.fields.get("postCheckpointAction")
-    return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
+    post_checkpoint_action = None if stored_type is None else stored_type.fields.get("postCheckpointAction")
+    return isinstance(post_checkpoint_action, JavaEnum) and post_checkpoint_action.constant in ("SUSPEND", "TERMINATE")
 
 
 def savepoint_properties(is_canonical: bool) -> bytes:

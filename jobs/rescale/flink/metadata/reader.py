@@ -12,7 +12,7 @@ from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,
     MASTER_STATE_MAGIC,
-    RELEASES,
+    RELEASES_BY_VERSION,
     MasterState,
     Metadata,
 )
@@ -67,9 +67,9 @@ def _read_version(reader: ByteReader) -> int:
         raise error.located(advice="name the directory of a snapshot, or the file _metadata in it")
     at = reader.position
     version = reader.i32()
-    if version in RELEASES:
+    if version in RELEASES_BY_VERSION:
         return version
-    known_versions = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
+    known_versions = ", ".join(f"{number} ({releases})" for number, releases in RELEASES_BY_VERSION.items())
     if version < 1:
         raise reader.error("not a metadata version", at=at, expected=known_versions, found=version)
     raise UnsupportedError(
@@ -94,10 +94,10 @@ def _read_master(reader: ByteReader) -> MasterState:
         possible_range = f"1 to {reader.remaining}"
         raise reader.error("a master state with an impossible size", at=at, expected=possible_range, found=size)
     body = ByteReader(reader.data, reader.path, reader.position, reader.position + size)
-    master = MasterState(version=body.i32(), name=body.utf(), payload=body.blob())
+    master_state = MasterState(version=body.i32(), name=body.utf(), payload=body.blob())
     _check_end(body)
     reader.position = body.position
-    return master
+    return master_state
 
 
 def _check_end(reader: ByteReader) -> None:

@@ -11,7 +11,7 @@ from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,
     MASTER_STATE_MAGIC,
-    RELEASES,
+    RELEASES_BY_VERSION,
     Metadata,
 )
 from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
@@ -48,10 +48,10 @@ def write_operator_handle(handle: OperatorHandle | None) -> bytes:
 
 
 def _check_version(metadata: Metadata) -> None:
-    if metadata.version not in RELEASES:
+    if metadata.version not in RELEASES_BY_VERSION:
         raise UnsupportedError(
             "this metadata version cannot be written",
-            expected=", ".join(map(str, RELEASES)),
+            expected=", ".join(map(str, RELEASES_BY_VERSION)),
             found=metadata.version,
         )
     if bool(metadata.properties) != (metadata.version >= FIRST_VERSION_WITH_PROPERTIES):

@@ -115,8 +115,8 @@ def pojo(body: Body) -> None:
     unregistered subclasses may differ between subtasks.
     """
     body.utf("class")
-    for kind in ("field", "registered subclass"):
-        snapshots = [body.framed_snapshot(entry) for entry in body.optional_map(kind)]
+    for attribute in ("field", "registered subclass"):
+        snapshots = [body.framed_snapshot(entry) for entry in body.optional_map(attribute)]
         body.nested += [snapshot for snapshot in snapshots if snapshot is not None]
     start = body.reader.position
     body.subclasses = [(entry.name, body.framed_snapshot(entry)) for entry in body.optional_map("subclass")]
@@ -126,14 +126,14 @@ def pojo(body: Body) -> None:
 def kryo(body: Body) -> None:
     """Read the body of `KryoSerializerSnapshot`: the class and three maps of registrations.
 
-    A registration is `class:utf kind:i32`, with a serializer unless the kind is 0 (`KryoRegistration`).
+    A registration is `class:utf attribute:i32`, with a serializer unless the kind is 0 (`KryoRegistration`).
     """
     body.utf("class")
     for entry in body.optional_map("registration"):
         if entry.value is not None and entry.value.utf() and entry.value.i32():
             body.attributes.append((OWN_KRYO_SERIALIZER, entry.name))
-    for kind in ("default serializer", "default serializer class"):
-        body.optional_map(kind)
+    for attribute in ("default serializer", "default serializer class"):
+        body.optional_map(attribute)
 
 
 def avro(body: Body) -> None:
@@ -145,8 +145,8 @@ def avro(body: Body) -> None:
 
 def _read_fields(body: Body, names: tuple[str, ...]) -> None:
     for field in names:
-        name, _, kind = field.partition(":")
-        match kind:
+        name, _, encoding = field.partition(":")
+        match encoding:
             case "utf":
                 body.utf(name)
             case "i32":

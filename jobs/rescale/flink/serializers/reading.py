@@ -10,7 +10,7 @@ import re
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.registry import row_of
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer, short_class_name
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializerError, short_class_name
 from rescale.flink.serializers.snapshot_body import Body, read_to_end
 
 PROXY_VERSION = 2
@@ -25,7 +25,7 @@ _CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
     """Return the snapshot at the reader's position (`TypeSerializerSnapshot.writeVersionedSnapshot`).
 
-    Raises `UnknownSerializer` if the class or its version is unknown, and `SnapshotError` if the bytes are no snapshot.
+    Raises `UnknownSerializerError` for an unknown class or version, and `SnapshotError` if the bytes are no snapshot.
     """
     at = reader.position
     class_name, version = reader.utf(), reader.i32()
@@ -35,7 +35,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
         raise reader.error("serializers nested too deep", at=at, expected=f"at most {MAX_DEPTH} levels")
     row = row_of(class_name)
     if row is None or version not in row.versions:
-        raise UnknownSerializer(class_name, version, reader.path, at)
+        raise UnknownSerializerError(class_name, version, reader.path, at)
     body = Body(reader, class_name, version, row.outer_versions, lambda inner: read_snapshot(inner, depth + 1))
     row.layout(body)
     return body.finish()
@@ -74,5 +74,5 @@ def type_name(snapshot: SerializerSnapshot) -> str:
         return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
     name = row.name.format_map(attributes)
-    shown_types = snapshot.nested[slice(*row.shown)]
-    return f"{name}<{', '.join(map(type_name, shown_types))}>" if shown_types else name
+    shown_snapshots = snapshot.nested[slice(*row.shown)]
+    return f"{name}<{', '.join(map(type_name, shown_snapshots))}>" if shown_snapshots else name

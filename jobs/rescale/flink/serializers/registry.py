@@ -49,43 +49,45 @@ def registered_rows() -> Mapping[str, RegisteredRow]:
     Raises `RequestError` for an entry point that cannot be loaded, is no valid row, or repeats a snapshot class.
     """
     rows: dict[str, RegisteredRow] = {}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        distribution = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
-        for row in _rows_at(point, distribution):
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        distribution = (
+            f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist is not None else entry_point.value
+        )
+        for row in _rows_at(entry_point, distribution):
             if row.snapshot in FLINK_ROWS or row.snapshot in rows:
                 owner = rows[row.snapshot].distribution if row.snapshot in rows else "Rescale itself"
                 raise _registration_error(
-                    point,
+                    entry_point,
                     distribution,
                     expected=f"a snapshot class that has no row yet: {row.snapshot} has a row of {owner}",
-                    actual=point.value,
+                    actual=entry_point.value,
                 )
             rows[row.snapshot] = RegisteredRow(checked_row(row, distribution), distribution)
     return MappingProxyType(rows)
 
 
-def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
+def _rows_at(entry_point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     try:
-        loaded_rows = point.load()
+        loaded_rows = entry_point.load()
     except (Exception, SystemExit) as error:  # a user's module can fail in any way
         raise _registration_error(
-            point,
+            entry_point,
             distribution,
-            expected=f"an import of {point.value} without an error",
+            expected=f"an import of {entry_point.value} without an error",
             actual=f"{type(error).__name__}: {error}",
         ) from error
     rows = loaded_rows if isinstance(loaded_rows, tuple) else (loaded_rows,)
     for row in rows:
         if not isinstance(row, Serializer):
             raise _registration_error(
-                point, distribution, expected=f"{Serializer.__name__}, or a tuple of them", actual=repr(row)
+                entry_point, distribution, expected=f"{Serializer.__name__}, or a tuple of them", actual=repr(row)
             )
     return rows
 
 
-def _registration_error(point: EntryPoint, distribution: str, *, expected: str, actual: str) -> RequestError:
+def _registration_error(entry_point: EntryPoint, distribution: str, *, expected: str, actual: str) -> RequestError:
     return RequestError(
-        f"the serializer {point.name} that {distribution} registers cannot be used",
+        f"the serializer {entry_point.name} that {distribution} registers cannot be used",
         expected=expected,
         found=actual,
         advice=f"correct or uninstall {distribution}",

@@ -40,7 +40,7 @@ class Reason(NamedTuple):
     way: str
 
     @property
-    def fails_all(self) -> bool:
+    def fails_whole_header(self) -> bool:
         """Whether the whole header cannot be read, so that none of its states is restored."""
         return self.flink_class == _HEADER_CLASS
 
@@ -64,7 +64,7 @@ _OLD_CLASS_ADVICE = (
     "savepoint with that Flink"
 )
 
-_BUILT_IN = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Map", "Set"))
+_BUILT_IN_TO_FLINK_2 = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Map", "Set"))
 """Classes for which Flink 2 has its own serializers; Flink 1 used Kryo (`TypeExtractor`, FLIP-398)."""
 
 _READ_DIFFERENTLY_BY_KRYO_5 = frozenset(
@@ -95,8 +95,8 @@ def reasons(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) 
         yield _abandoned_form_reason(snapshot, last_release, line)
     if row.other_bytes_in_flink_2 and writer_major != line.major:
         yield _kryo_reason(snapshot.values("class")[0])
-    for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
-        yield from reasons(inner, writer_major, line)
+    for nested in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
+        yield from reasons(nested, writer_major, line)
 
 
 def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
@@ -169,7 +169,7 @@ def _abandoned_form_reason(snapshot: SerializerSnapshot, last_release: str, line
 
 
 def _kryo_reason(class_name: str) -> Reason:
-    if class_name in _BUILT_IN:
+    if class_name in _BUILT_IN_TO_FLINK_2:
         return Reason(
             Restores.NO,
             f"Kryo 2 wrote {class_name}, for which Flink 2 has its own serializer: Flink 2 refuses the state as "

@@ -87,6 +87,6 @@ def trees_of(nested_count: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -
     return tuple(map(tree_of, snapshot.nested))
 
 
-def inner(tree: TypeTree) -> TypeTree:
+def same_tree(tree: TypeTree) -> TypeTree:
     """Return the tree itself: the serializer writes what its nested serializer writes."""
     return tree

@@ -22,7 +22,7 @@ OWN_KRYO_SERIALIZER = "own serializer"
 """Name of an attribute of a Kryo snapshot: a class that the job registered with a serializer of its own."""
 
 
-class UnknownSerializer(UnsupportedError):  # noqa: N818
+class UnknownSerializerError(UnsupportedError):
     """The class or version of a snapshot has an unknown layout, so the end of the snapshot is unknown.
 
     When pickled, this error becomes a plain `UnsupportedError`.
@@ -62,9 +62,9 @@ class SerializerSnapshot:
 
     def with_kryo(self, version: int) -> SerializerSnapshot:
         """Return the snapshot with the attribute `KRYO` in itself and in all nested snapshots of Kryo."""
-        added = ((KRYO, str(version)),) if self.class_name == KRYO_SNAPSHOT and not self.values(KRYO) else ()
-        nested = tuple(inner.with_kryo(version) for inner in self.nested)
-        return replace(self, nested=nested, attributes=(*self.attributes, *added))
+        added_attributes = ((KRYO, str(version)),) if self.class_name == KRYO_SNAPSHOT and not self.values(KRYO) else ()
+        nested = tuple(nested_snapshot.with_kryo(version) for nested_snapshot in self.nested)
+        return replace(self, nested=nested, attributes=(*self.attributes, *added_attributes))
 
     def covers(self, other: SerializerSnapshot) -> bool:
         """Whether this snapshot equals `other`, except that its POJOs may know more subclasses, in any order."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.java_serialization import JavaObject, read_java_object
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializerError
 
 NESTED_MAGIC, NESTED_VERSION = 1333245, 1
 """`NestedSerializersSnapshotDelegate`."""
@@ -35,7 +35,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
     start = frame.position
     try:
         snapshot = read(frame)
-    except UnknownSerializer as error:
+    except UnknownSerializerError as error:
         frame.position = start
         class_name, version = frame.utf(), frame.i32()
         unread_bytes = frame.raw(frame.remaining)
@@ -66,8 +66,8 @@ class Body:
         self.nested: list[SerializerSnapshot] = []
         self.subclasses: list[tuple[str, SerializerSnapshot | None]] = []
         self._read_nested = read_nested
-        self._start = reader.position
-        self._nested_spans: list[tuple[int, int]] = []
+        self._body_start = reader.position
+        self._excluded_spans: list[tuple[int, int]] = []
 
     def utf(self, name: str) -> None:
         self.attributes.append((name, self.reader.utf()))
@@ -98,18 +98,18 @@ class Body:
             raise self.reader.error(f"not {what}", at=at, expected=number, found=actual_number)
 
     def outer_version(self) -> int:
-        """Read and return the outer version. Raises `UnknownSerializer` if the class has no such version."""
+        """Read and return the outer version. Raises `UnknownSerializerError` if the class has no such version."""
         at = self.reader.position
         version = self.reader.i32()
         if version not in self._outer_versions:
-            raise UnknownSerializer(self.class_name, version, self.reader.path, at)
+            raise UnknownSerializerError(self.class_name, version, self.reader.path, at)
         return version
 
     def snapshot(self) -> None:
         """Read a nested snapshot without a frame."""
         start = self.reader.position
         self.nested.append(self._read_nested(self.reader))
-        self._nested_spans.append((start, self.reader.position))
+        self._excluded_spans.append((start, self.reader.position))
 
     def snapshots(self) -> None:
         """Read the block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
@@ -138,28 +138,28 @@ class Body:
         if frame is None:
             return None
         # The length in front of a frame is also excluded: it changes with the nested snapshot.
-        self._nested_spans.append((frame.position - 4, frame.end))
+        self._excluded_spans.append((frame.position - 4, frame.end))
         return read_to_end(frame, self._read_nested)
 
     def exclude_from_own_bytes(self, start: int) -> None:
         """Exclude the bytes from `start` to the cursor from the class's own bytes."""
-        self._nested_spans = [span for span in self._nested_spans if span[0] < start]
-        self._nested_spans.append((start, self.reader.position))
+        self._excluded_spans = [span for span in self._excluded_spans if span[0] < start]
+        self._excluded_spans.append((start, self.reader.position))
 
     def finish(self) -> SerializerSnapshot:
         data, end = self.reader.data, self.reader.position
-        own_bytes, at = b"", self._start
-        for nested_start, nested_end in self._nested_spans:
-            own_bytes += data[at:nested_start]
-            at = nested_end
+        own_bytes, own_start = b"", self._body_start
+        for nested_start, nested_end in self._excluded_spans:
+            own_bytes += data[own_start:nested_start]
+            own_start = nested_end
         return SerializerSnapshot(
             self.class_name,
             self.version,
-            data[self._start : end],
+            data[self._body_start : end],
             tuple(self.nested),
             tuple(self.attributes),
             tuple(self.subclasses),
-            own_bytes + data[at:end],
+            own_bytes + data[own_start:end],
         )
 
     def _read_frame(self) -> ByteReader:

@@ -24,12 +24,12 @@ def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSn
 
     Returns None if two of the snapshots differ in more than subclasses.
     """
-    distinct = list(dict.fromkeys(snapshots))  # most subtasks have equal snapshots
-    for wide in distinct:
-        if all(map(wide.covers, distinct)):
-            return wide
-    first: SerializerSnapshot | None = distinct[0]
-    return reduce(lambda merged, other: merged and merge_snapshots(merged, other), distinct[1:], first)
+    distinct_snapshots = list(dict.fromkeys(snapshots))  # most subtasks have equal snapshots
+    for candidate in distinct_snapshots:
+        if all(map(candidate.covers, distinct_snapshots)):
+            return candidate
+    first: SerializerSnapshot | None = distinct_snapshots[0]
+    return reduce(lambda so_far, other: so_far and merge_snapshots(so_far, other), distinct_snapshots[1:], first)
 
 
 def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
@@ -127,7 +127,7 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
     head = _bytes_before_nested(first)
     if head is None or head != _bytes_before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    merged_nested = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    merged_nested = [merge_snapshots(own, theirs) for own, theirs in zip(first.nested, other.nested, strict=True)]
     merged_snapshots = [snapshot for snapshot in merged_nested if snapshot is not None]
     return (
         head + b"".join(map(snapshot_bytes, merged_snapshots)) if len(merged_snapshots) == len(merged_nested) else None
@@ -135,5 +135,5 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
 
 
 def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:
-    nested = b"".join(map(snapshot_bytes, snapshot.nested))
-    return snapshot.body.removesuffix(nested) if nested and snapshot.body.endswith(nested) else None
+    nested_bytes = b"".join(map(snapshot_bytes, snapshot.nested))
+    return snapshot.body.removesuffix(nested_bytes) if nested_bytes and snapshot.body.endswith(nested_bytes) else None

@@ -40,7 +40,7 @@ class FixedHash(IntEnum):
     """`Enum`: the hash differs in each JVM, so it cannot be computed."""
 
 
-_SIZES = {
+_SIZES_BY_RULE = {
     FixedHash.INTEGER: (1, 2, 4),
     FixedHash.CHARACTER: (2,),
     FixedHash.BOOLEAN: (1,),
@@ -80,7 +80,7 @@ class Fixed:
     declared: int | None = None
 
     def __post_init__(self) -> None:
-        if self.size < 0 or self.size not in _SIZES.get(self.rule, (self.size,)):
+        if self.size < 0 or self.size not in _SIZES_BY_RULE.get(self.rule, (self.size,)):
             raise ValueError(f"no value that hashes as {self.rule.name} has {self.size} bytes")
 
     @property
@@ -139,7 +139,7 @@ class Uuid(_Variable):
     eight bytes each, the lowest first (`DefaultSerializers.UUIDSerializer`).
     """
 
-    kryo: int
+    kryo_version: int
     hashable = True
 
 
@@ -262,31 +262,31 @@ class Nullable:
 class WeightedSum:
     """A `hashCode` made of the hashes of the fields: `constant` plus each hash times its weight, modulo 2^32.
 
-    A field that is null has the hash `null`.
+    A field that is null has the hash `null_hash`.
     """
 
     constant: int
     weights: tuple[int, ...]
-    null: int
+    null_hash: int
 
 
 @dataclass(frozen=True)
 class Flagged(_Variable):
     """`PojoSerializer`: flags, then each field as nullable. The end of an object of a subclass is unknown.
 
-    `names` are the names of the fields. Without a `formula`, the hash is unknown.
+    `names` are the names of the fields. Without a `hash_sum`, the hash is unknown.
     """
 
     class_name: str
     names: tuple[str, ...]
     fields: tuple[TypeTree, ...]
-    formula: WeightedSum | None = None
+    hash_sum: WeightedSum | None = None
 
     @property
     def hashable(self) -> bool:
-        if self.formula is None:
+        if self.hash_sum is None:
             return False
-        fields_and_weights = zip(self.fields, self.formula.weights, strict=True)
+        fields_and_weights = zip(self.fields, self.hash_sum.weights, strict=True)
         return all(field.hashable for field, weight in fields_and_weights if weight)
 
 
@@ -313,27 +313,27 @@ TypeTree = (
 def nodes(tree: TypeTree) -> Iterator[TypeTree]:
     """Yield the tree and all types inside it, in the order of their bytes."""
     yield tree
-    for inner in _children(tree):
-        yield from nodes(inner)
+    for child in _children(tree):
+        yield from nodes(child)
 
 
-def takes_bytes(tree: TypeTree) -> bool:
+def is_never_empty(tree: TypeTree) -> bool:
     """Whether every value has at least one byte; a value of a class without fields may have none."""
     match tree:
         case Fixed(size):
             return size > 0
         case Sequence(fields) | Product(fields):
-            return any(map(takes_bytes, fields))
+            return any(map(is_never_empty, fields))
         case Masked(fields, has_kind):
             return has_kind or len(fields) > 0
         case Deep(inner):
-            return takes_bytes(inner)
+            return is_never_empty(inner)
     return True
 
 
 def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
     """Return the tree with `change` applied to every node, to inner nodes first."""
-    new_children = tuple(map_tree(inner, change) for inner in _children(tree))
+    new_children = tuple(map_tree(child, change) for child in _children(tree))
     match tree:
         case Sequence() | Product() | Masked() | Union() | Flagged():
             tree = replace(tree, fields=new_children)

@@ -19,21 +19,21 @@ def checked_row(row: Serializer, distribution: str) -> Serializer:
 
     Raises `RequestError` if the row itself is malformed.
     """
-    with _faults_of(row, distribution, "is malformed"):
+    with _faults_as_errors(row, distribution, "is malformed"):
         _check_fields(row)
     values = row.values if not callable(row.values) else _checked_values(row, row.values, distribution)
     return replace(row, layout=_checked_layout(row, distribution), values=values)
 
 
 def _check_fields(row: Serializer) -> None:
-    for name, is_valid, kind in (
+    for name, is_valid, requirement in (
         ("name", isinstance(row.name, str), "a string"),
         ("versions", _are_versions(row.versions) and len(row.versions) > 0, "releases by version, such as {1: '1.0'}"),
         ("outer_versions", _are_versions(row.outer_versions), "releases by version, such as {1: '1.0'}"),
         ("layout", callable(row.layout), "a function that reads a body"),
     ):
         if not is_valid:
-            raise TypeError(f"{name} must be {kind}, not {getattr(row, name)!r}")
+            raise TypeError(f"{name} must be {requirement}, not {getattr(row, name)!r}")
     if row.values is not None and not callable(row.values):
         _check_tree(row.values)
 
@@ -46,15 +46,15 @@ def _are_versions(versions: Any) -> bool:
 
 def _check_tree(tree: Any) -> None:
     """Raise `TypeError` unless every node of a tree is a type, and Python can hash the tree (`lower` is cached)."""
-    for part in nodes(tree):
-        if not isinstance(part, TypeTree):
-            raise TypeError(f"not a type of type_tree: {part!r}")
+    for node in nodes(tree):
+        if not isinstance(node, TypeTree):
+            raise TypeError(f"not a type of type_tree: {node!r}")
     hash(tree)
 
 
 def _checked_layout(row: Serializer, distribution: str) -> Callable[[Body], None]:
     def layout(body: Body) -> None:
-        with _faults_of(row, distribution, "cannot read the body of a snapshot"):
+        with _faults_as_errors(row, distribution, "cannot read the body of a snapshot"):
             row.layout(body)
             row.name.format_map(dict(body.attributes))
 
@@ -65,7 +65,7 @@ def _checked_values(
     row: Serializer, make_tree: Callable[[SerializerSnapshot, TreeOf], TypeTree | None], distribution: str
 ) -> Callable[[SerializerSnapshot, TreeOf], TypeTree | None]:
     def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree | None:
-        with _faults_of(row, distribution, "does not return the tree of its values"):
+        with _faults_as_errors(row, distribution, "does not return the tree of its values"):
             tree = make_tree(snapshot, tree_of)
             _check_tree(tree)
         return tree
@@ -74,7 +74,7 @@ def _checked_values(
 
 
 @contextmanager
-def _faults_of(row: Serializer, distribution: str, what: str) -> Iterator[None]:
+def _faults_as_errors(row: Serializer, distribution: str, what: str) -> Iterator[None]:
     try:
         yield
     except RescaleError:

@@ -42,11 +42,11 @@ def user_serializers(snapshots: Iterable[SerializerSnapshot]) -> tuple[UserSeria
     Raises `RequestError` for an invalid registration, even if no snapshot needs it.
     """
     rows = registered_rows()
-    classes = {name for snapshot in snapshots for name in _classes(snapshot)} & set(rows)
-    return tuple(UserSerializer(name, rows[name].distribution) for name in sorted(classes))
+    class_names = {class_name for snapshot in snapshots for class_name in _class_names(snapshot)} & set(rows)
+    return tuple(UserSerializer(class_name, rows[class_name].distribution) for class_name in sorted(class_names))
 
 
-def _classes(snapshot: SerializerSnapshot) -> Iterator[str]:
+def _class_names(snapshot: SerializerSnapshot) -> Iterator[str]:
     yield snapshot.class_name
-    for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
-        yield from _classes(inner)
+    for nested in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
+        yield from _class_names(nested)

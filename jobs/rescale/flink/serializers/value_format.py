@@ -37,7 +37,7 @@ _NULL_FLAG, _PLAIN_FLAG = 1, 2
 _SHORT_NUMBERS = (NULL, "0", "1", "10")
 """Numbers that `BigIntSerializer` writes as a length below 4."""
 
-_WIDEST_NUMBER = 256
+_MOST_DECIMAL_BYTES = 256
 """Largest size in bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
 
 _INTEGER_RULES = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
@@ -58,8 +58,8 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
             return _format_number(reader, has_scale=scaled)
         case Blob():
             return format_bytes(reader.blob())
-        case Uuid(kryo):
-            return _format_uuid(reader, kryo)
+        case Uuid(kryo_version):
+            return _format_uuid(reader, kryo_version)
         case Sequence(fields) | Product(fields):
             return f"({', '.join(format_value(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
@@ -97,10 +97,10 @@ def _format_fixed(data: bytes, hash_rule: FixedHash) -> str:
 
 
 def _format_string(reader: ByteReader, *, has_null: bool) -> str:
-    at, units = reader.position, reader.packed()
-    if has_null and units == 0:
+    at, unit_count = reader.position, reader.packed()
+    if has_null and unit_count == 0:
         return NULL
-    return _quoted(reader.utf16(units - has_null, at))
+    return _quoted(reader.utf16(unit_count - has_null, at))
 
 
 def _quoted(text: str) -> str:
@@ -109,14 +109,14 @@ def _quoted(text: str) -> str:
 
 
 def _format_number(reader: ByteReader, *, has_scale: bool) -> str:
-    at, size = reader.position, reader.i32()
-    if not 0 <= size - len(_SHORT_NUMBERS) <= reader.remaining and not 0 <= size < len(_SHORT_NUMBERS):
-        raise reader.error("an impossible length", at=at, found=size)
-    if size < len(_SHORT_NUMBERS):
-        digits = _SHORT_NUMBERS[size]
+    at, length = reader.position, reader.i32()
+    if not 0 <= length - len(_SHORT_NUMBERS) <= reader.remaining and not 0 <= length < len(_SHORT_NUMBERS):
+        raise reader.error("an impossible length", at=at, found=length)
+    if length < len(_SHORT_NUMBERS):
+        digits = _SHORT_NUMBERS[length]
     else:
-        magnitude = reader.raw(size - len(_SHORT_NUMBERS))
-        is_wide = len(magnitude) > _WIDEST_NUMBER
+        magnitude = reader.raw(length - len(_SHORT_NUMBERS))
+        is_wide = len(magnitude) > _MOST_DECIMAL_BYTES
         digits = format_bytes(magnitude) if is_wide else str(int.from_bytes(magnitude, "big", signed=True))
     if not has_scale or digits == NULL:
         return digits
@@ -124,26 +124,26 @@ def _format_number(reader: ByteReader, *, has_scale: bool) -> str:
     return f"{digits}E{-scale}" if scale else digits
 
 
-def _format_uuid(reader: ByteReader, kryo: int) -> str:
+def _format_uuid(reader: ByteReader, kryo_version: int) -> str:
     if not reader.u8():
         return NULL
     reader.u8()
-    if kryo != _KRYO_OF_FLINK_2:
+    if kryo_version != _KRYO_OF_FLINK_2:
         return str(uuid.UUID(int=_zigzag_long(reader) << 64 | _zigzag_long(reader)))
     return str(uuid.UUID(bytes=reader.raw(8)[::-1] + reader.raw(8)[::-1]))
 
 
 def _zigzag_long(reader: ByteReader) -> int:
-    """Return the number that `Output.writeLong(value, false)` of Kryo 2 wrote, modulo 2^64."""
-    value = 0
+    """Return the number that `Output.writeLong(number, false)` of Kryo 2 wrote, modulo 2^64."""
+    number = 0
     for shift in range(0, 56, 7):
         byte = reader.u8()
-        value |= (byte & 0x7F) << shift
+        number |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
     else:
-        value |= reader.u8() << 56
-    return (value >> 1 ^ -(value & 1)) % (1 << 64)
+        number |= reader.u8() << 56
+    return (number >> 1 ^ -(number & 1)) % (1 << 64)
 
 
 def _format_entry(key_and_value: tuple[TypeTree, ...], reader: ByteReader) -> str:

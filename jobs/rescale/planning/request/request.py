@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
-from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
+from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN_HASH, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_from_options
@@ -165,7 +165,7 @@ def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:
     for value in option_values:
         operator, equals, name = value.rpartition("=")
         _refuse_empty_name(operator, equals, "hash of keys", value)
-        if ":" not in name and name != KNOWN and parse_formula(name) is None:
+        if ":" not in name and name != KNOWN_HASH and parse_formula(name) is None:
             raise RequestError(
                 f"not a hash of keys: {value!r}",
                 expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",

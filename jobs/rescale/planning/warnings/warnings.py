@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.keyed.ttl.last_access import format_time
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.flink.start import common_parallelism
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.operator_shapes import Shape, by_operator
@@ -153,9 +153,9 @@ def key_hash_warnings(
         operator_id = operator.operator_id
         if operator_id in requested_by_id and operator_id not in chosen_hashes:
             yield f"{operator.label}: its keys are not hashed, so the hash {requested_by_id[operator_id]} is not needed"
-    hash_for_others = requested_hashes.get("", KNOWN)
-    if hash_for_others != KNOWN and all(
-        name == KNOWN for operator_id, name in chosen_hashes.items() if operator_id not in requested_by_id
+    hash_for_others = requested_hashes.get("", KNOWN_HASH)
+    if hash_for_others != KNOWN_HASH and all(
+        name == KNOWN_HASH for operator_id, name in chosen_hashes.items() if operator_id not in requested_by_id
     ):
         yield f"every key that is hashed has a known hash, so the hash {hash_for_others} is not needed"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
-from rescale.flink.metadata.checkpoint_metadata import RELEASES
+from rescale.flink.metadata.checkpoint_metadata import RELEASES_BY_VERSION
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.reading import type_name
@@ -173,7 +173,7 @@ def _writing_releases(snapshot: Snapshot) -> str:
         return "Flink 1.18 to 1.20"
     if version == 4 and stream_versions == {5}:
         return "Flink 1.16 or 1.17"
-    return RELEASES[version]
+    return RELEASES_BY_VERSION[version]
 
 
 def _operator(operator: Operator) -> InspectedOperator:

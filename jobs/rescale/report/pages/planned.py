@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.flink.slot import Slot
 from rescale.flink.start import REPLAY_WARNING
 from rescale.insight.cluster import Cluster
@@ -162,8 +162,8 @@ _MEANING_OF_WORK = {
 
 
 def _work_text(operator: PlannedOperator) -> str:
-    """Return the `WorkClass`, with the name of the key hash unless it is `KNOWN`."""
-    has_own_hash = operator.key_hash not in (None, KNOWN)
+    """Return the `WorkClass`, with the name of the key hash unless it is `KNOWN_HASH`."""
+    has_own_hash = operator.key_hash not in (None, KNOWN_HASH)
     return f"{operator.work} by {operator.key_hash}" if has_own_hash else operator.work
 
 

@@ -28,14 +28,14 @@ from typing import Any, NoReturn
 
 import numpy.ma  # noqa: F401 - numba imports it with the first call of a loop, which may be in a child
 
-from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.rocksdb.engine.library import LOADING_LOCK, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.text.errors import RescaleError, as_rescale_error
 
 ChildTask = Generator[Any, Any, None]
 
-_MEMORY_BYTES = 6 * LARGEST_RECORD
+_MEMORY_BYTES = 6 * LARGEST_RECORD_SIZE
 """Bytes by which a child's memory may grow after the fork: RocksDB holds several copies of the largest row."""
 
 _BASE_SECONDS, _SLOWEST_BYTES_PER_SECOND = 600, 1_000_000

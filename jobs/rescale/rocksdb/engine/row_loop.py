@@ -13,7 +13,7 @@ from numba import config, types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_marks import ID_SIZE, LENGTH_SIZE, NEXT_ID_FLAG
 
 _rocksdb_iter_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.uint8(types.int64))
 _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))
@@ -211,7 +211,7 @@ def frame_rows(
         _rocksdb_iter_next(iterator)
         key_address, key_length, next_key_group = _key_of_row(iterator, prefix_bytes, scratch)
         if next_key_group != key_group:
-            data[key_begin] |= FLAG
+            data[key_begin] |= NEXT_ID_FLAG
             data[at], data[at + 1] = end_mark >> 8 & 0xFF, end_mark & 0xFF
             at += ID_SIZE
     return count, at, np.int64(0), next_key_group

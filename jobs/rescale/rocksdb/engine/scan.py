@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
-from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.open_database import OpenDatabase
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
@@ -96,12 +96,12 @@ def copied_rows(
 
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
     """Return a buffer for a row of `size` bytes. Raises `UnsupportedError` if the row is too large."""
-    if size > LARGEST_RECORD:
+    if size > LARGEST_RECORD_SIZE:
         raise UnsupportedError(
             "a row is too large",
             path=database.uri,
             state=state,
-            expected=f"at most {LARGEST_RECORD} bytes",
+            expected=f"at most {LARGEST_RECORD_SIZE} bytes",
             found=f"{size} bytes",
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )

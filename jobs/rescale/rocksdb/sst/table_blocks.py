@@ -20,13 +20,13 @@ import xxhash
 
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.rocksdb.manifest.edit_reader import EditReader, leading_varint
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 TRAILER_SIZE = 5
-LARGEST_BLOCK_BYTES = LARGEST_RECORD + 64 * 1024 * 1024
+LARGEST_BLOCK_BYTES = LARGEST_RECORD_SIZE + 64 * 1024 * 1024
 """Largest size of an uncompressed block, in bytes: a damaged length must not make this process allocate more.
 
 A block may end with a row of any size, after smaller rows up to RocksDB's block size.

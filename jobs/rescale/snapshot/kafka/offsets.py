@@ -17,9 +17,9 @@ from rescale.flink.kafka.hybrid_source import is_hybrid_enumerator, is_hybrid_sp
 from rescale.flink.kafka.position import Position, StartAt, owning_subtask
 from rescale.flink.kafka.source import (
     READER_STATE,
-    Enumerator,
+    EnumeratorState,
     UnknownVersionError,
-    Versioned,
+    VersionedBytes,
     read_enumerator,
     read_reader_element,
     read_split,
@@ -65,7 +65,7 @@ class KafkaOffsets:
     kind: KafkaKind
     positions: tuple[Position, ...] = ()
     subtasks: tuple[int, ...] = ()
-    enumerator: Enumerator | None = None
+    enumerator: EnumeratorState | None = None
     unread_reason: str | None = None
     unread_enumerator_reason: str | None = None
 
@@ -175,7 +175,7 @@ def _read_split(element: bytes) -> Position:
     return read_split(read_reader_element(element))
 
 
-def _matches_first_split(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
+def _matches_first_split(snapshot: Snapshot, operator: Operator, matches: Callable[[VersionedBytes], bool]) -> bool:
     """Return whether `matches` accepts the first split in the readers' state."""
     for stream, state in _streams_with_state(operator, READER_STATE):
         try:
@@ -185,7 +185,7 @@ def _matches_first_split(snapshot: Snapshot, operator: Operator, matches: Callab
     return False
 
 
-def _is_split(split: Versioned) -> bool:
+def _is_split(split: VersionedBytes) -> bool:
     try:
         return bool(read_split(split))
     except (SnapshotError, UnknownVersionError):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from rescale.flink.keyed.changelog.change_sets import (
-    METADATA_GROUP,
+    METADATA_KEY_GROUP,
     LoggedChange,
     read_change_set,
     read_in_memory_changes,
@@ -30,7 +30,7 @@ def logged_changes(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> It
 def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
     """Yield all states that the change sets describe, which stand before all changes. Errors name the file.
 
-    Raises `UnknownSerializer` if the class of a serializer is unknown.
+    Raises `UnknownSerializerError` if the class of a serializer is unknown.
     """
     for change_set in change_sets:
         changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK_BYTES)
@@ -43,7 +43,7 @@ def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Ite
 
 
 def _describes_state(change: LoggedChange) -> bool:
-    return change[0] == METADATA_GROUP
+    return change[0] == METADATA_KEY_GROUP
 
 
 def _changes_with_file_in_errors(

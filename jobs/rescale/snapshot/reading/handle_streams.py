@@ -85,4 +85,4 @@ def bytes_of_changes(delta: ChangelogDelta) -> int:
     """Return the size of the changes in bytes, without the bytes of other writers in a shared file."""
     if isinstance(delta, ChangelogStreamHandle):
         return max(delta.state_size, 0)
-    return sum(_CHANGE_HEAD_SIZE + len(change.change) for change in delta.changes)
+    return sum(_CHANGE_HEAD_SIZE + len(change.data) for change in delta.changes)

@@ -35,7 +35,7 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UnknownSerializerError
 from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent, Locator
 from rescale.snapshot.model import ElementState, ElementStream
@@ -190,7 +190,7 @@ class StreamReader:
                     changelog,
                     tuple(state.info.with_kryo(self._kryo) for state in logged_states(self._contents, change_sets)),
                 )
-        except UnknownSerializer:
+        except UnknownSerializerError:
             return HeaderlessChangelog(changelog, None)
 
     def _base_part(
@@ -307,7 +307,7 @@ class StreamReader:
             try:
                 with located(operator=label):
                     parsed_headers[header] = read(header, self._files[extent.file][0])
-            except UnknownSerializer:
+            except UnknownSerializerError:
                 parsed_headers[header] = None
         return parsed_headers.get(header)
 

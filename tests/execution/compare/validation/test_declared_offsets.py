@@ -10,7 +10,7 @@ import pytest
 from rescale.execution.compare.validation import declared_offsets
 from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition
-from rescale.flink.kafka.source import Enumerator
+from rescale.flink.kafka.source import EnumeratorState
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
@@ -30,7 +30,7 @@ def source_of(
     held: Sequence[Position], waiting: Sequence[Position] = (), assigned: Sequence[int] = (), uid: str = "orders"
 ) -> KafkaOffsets:
     """Return the offsets of a `KafkaSource`."""
-    book = Enumerator(tuple(TopicPartition("orders", partition) for partition in assigned), tuple(waiting))
+    book = EnumeratorState(tuple(TopicPartition("orders", partition) for partition in assigned), tuple(waiting))
     return KafkaOffsets(operator(uid), KafkaKind.SOURCE, tuple(held), enumerator=book)
 
 

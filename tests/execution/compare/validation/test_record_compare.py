@@ -18,7 +18,7 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import DatabasePlace, StreamPlace
@@ -64,7 +64,7 @@ def comparer(tmp_path: Path) -> RecordComparer:
 
 
 def check(
-    record_source: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, are_duplicates: bool = False
+    record_source: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN_HASH, are_duplicates: bool = False
 ) -> RecordCheck:
     return RecordCheck(7, "op", in_result, key_hash, NEW, record_source, are_duplicates)
 
@@ -166,7 +166,7 @@ def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, mon
 
         def __iter__(self) -> Iterator[Records]:
             for records in self._of:
-                fields = ("key_starts", "key_ends", "ends", "states", "groups")
+                fields = ("key_starts", "key_ends", "ends", "state_ids", "groups")
                 yield replace(records, **{field: getattr(records, field)[1:] for field in fields})
 
         def check_all_read(self, framed_bytes: int) -> None:

@@ -13,7 +13,7 @@ from rescale.execution.compare.validation.record_proof import record_proof
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.runstate.certificate import CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError
@@ -73,7 +73,7 @@ def test_differing_tallies_are_found(
 
 def test_proof_says_whether_the_key_hash_is_known_or_tested() -> None:
     same = tally(False, a=ONE), tally(True, a=ONE)
-    for key_hash, sure in ((KNOWN, "known"), ("pojo", "tested, not known")):
+    for key_hash, sure in ((KNOWN_HASH, "known"), ("pojo", "tested, not known")):
         proof = proven(*same, key_hash=key_hash)
         assert (proof.key_hash, proof.hash_is) == (key_hash, sure)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.canonical import StateIdTranslator
-from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, NEXT_ID_FLAG
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.text.errors import SnapshotError
 from support.canonical import Record, read_records, write_records
@@ -29,7 +29,7 @@ def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
     return out
 
 
-keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, FLAG - 1), st.binary(max_size=9))
+keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, NEXT_ID_FLAG - 1), st.binary(max_size=9))
 records = st.lists(st.builds(Record, st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
 tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
 chunk_sizes = st.lists(st.integers(0, 9), max_size=60)

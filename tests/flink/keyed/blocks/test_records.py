@@ -78,7 +78,7 @@ def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarra
             start, limit, end = batch.key_starts[i], batch.key_ends[i], batch.ends[i]
             assert int.from_bytes(batch.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
             key, value = batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()
-            records.append((int(batch.groups[i]), Record(int(batch.states[i]), key, value)))
+            records.append((int(batch.groups[i]), Record(int(batch.state_ids[i]), key, value)))
     return records
 
 
@@ -154,7 +154,7 @@ def test_truncated_groups_give_all_whole_records_and_then_an_error(
     def read() -> None:
         reader, chunks = RecordReader(max_parallelism, STATES), cut(b"".join(content)[:size], [7, 2])
         for batch in reader.read(np.array(list(groups), np.int64), starts_of(content), chunks):
-            read_records.extend(zip(batch.groups.tolist(), batch.states.tolist(), strict=True))
+            read_records.extend(zip(batch.groups.tolist(), batch.state_ids.tolist(), strict=True))
 
     with small(buffer, at_once), pytest.raises(SnapshotError) as caught:
         read()
@@ -263,12 +263,12 @@ def test_damaged_length_does_not_grow_the_buffer() -> None:
 
 def test_too_large_record_is_refused_with_advice() -> None:
     group = write_group(3, [A, Record(0, b"k", bytes(2000))], 128)
-    with small(64, 4), patch.object(module, "LARGEST_RECORD", 1000), pytest.raises(UnsupportedError) as caught:
+    with small(64, 4), patch.object(module, "LARGEST_RECORD_SIZE", 1000), pytest.raises(UnsupportedError) as caught:
         records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
     assert caught.value.offset == len(write_group(3, [A], 128)) - 2
     assert caught.value.expected == "at most 1000 bytes"
     assert "only the parallelism" in str(caught.value.advice)
-    with small(64, 4), patch.object(module, "LARGEST_RECORD", 2100):
+    with small(64, 4), patch.object(module, "LARGEST_RECORD_SIZE", 2100):
         assert len(records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))) == 2
 
 

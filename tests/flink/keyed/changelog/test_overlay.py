@@ -180,12 +180,12 @@ def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Record
     for i in range(0, len(records), size):
         some = records[i : i + size]
         batch = records_in_buffer([record for _, record in some], [group for group, _ in some])
-        assert batch.states.tolist() == [record.state for _, record in some]
+        assert batch.state_ids.tolist() == [record.state for _, record in some]
         yield batch
 
 
 def read(batch: Records) -> list[tuple[int, Record]]:
-    columns = (batch.key_starts, batch.key_ends, batch.ends, batch.states, batch.groups)
+    columns = (batch.key_starts, batch.key_ends, batch.ends, batch.state_ids, batch.groups)
     return [
         (group, Record(state, batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()))
         for start, limit, end, state, group in zip(*(column.tolist() for column in columns), strict=True)

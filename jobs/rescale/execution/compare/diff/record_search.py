@@ -122,11 +122,11 @@ def _searched_states(records: Records, search: RecordSearch) -> Iterator[tuple[s
     """Yield (name, whether it is a map, records) of each state that is searched."""
     for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
         if state in search.endings_by_state:
-            yield state, is_map, _select(records, records.states == state_id)
+            yield state, is_map, _select(records, records.state_ids == state_id)
 
 
 def _select(records: Records, is_selected: Flags) -> Records:
-    columns = ("key_starts", "key_ends", "ends", "states", "groups")
+    columns = ("key_starts", "key_ends", "ends", "state_ids", "groups")
     return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
 
 

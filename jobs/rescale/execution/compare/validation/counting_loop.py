@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Codes, Longs
+from rescale.flink.arrays import HashCodes, Longs
 from rescale.flink.compiled import compiled
 
 
 @compiled
-def count_distinct(codes: Codes, hash_table: Longs, distinct_count: int, most_keys: int) -> int:
+def count_distinct(codes: HashCodes, hash_table: Longs, distinct_count: int, most_keys: int) -> int:
     """Add `codes`, which are hashes of keys, to the hash table `hash_table`.
 
     Returns `distinct_count` plus the number of codes that were not in the table, up to `most_keys`. The length of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Codes
+from rescale.flink.arrays import HashCodes
 
 MOST_KEYS_COUNTED = 100_000
 _TABLE_LENGTH = 1 << 18
@@ -15,7 +15,7 @@ class KeyCounter:
         self.count = 0
         self._table = np.full(_TABLE_LENGTH, -1, np.int64)
 
-    def add(self, codes: Codes) -> None:
+    def add(self, codes: HashCodes) -> None:
         from rescale.execution.compare.validation import counting_loop
 
         self.count = counting_loop.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)

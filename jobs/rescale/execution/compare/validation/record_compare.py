@@ -22,7 +22,7 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.flink.keyed.ttl.old_records import LeftOut
+from rescale.flink.keyed.ttl.counting_age_filter import LeftOutCounts
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
@@ -57,7 +57,7 @@ class RecordTally(NamedTuple):
     distinct_keys_at_least: int
     are_timers: bool
     are_duplicates: bool
-    left_out_by_state: dict[str, LeftOut]
+    left_out_by_state: dict[str, LeftOutCounts]
 
 
 @dataclass(frozen=True)

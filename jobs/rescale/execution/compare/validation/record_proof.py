@@ -10,8 +10,8 @@ from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.blocks.record_digest import StateDigest
-from rescale.flink.keyed.ttl.old_records import LeftOut
-from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.flink.keyed.ttl.counting_age_filter import LeftOutCounts
+from rescale.flink.keys.pojo_formulas import KNOWN_HASH
 from rescale.runstate.certificate import CertifiedOldRows, CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError
@@ -62,7 +62,7 @@ def record_proof(
 
 def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, CertifiedOldRows]:
     """Return the old rows of the source that were left out, by state."""
-    left_out_by_state = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
+    left_out_by_state = {name: LeftOutCounts() for name, _ in sorted(operator.cutoffs)}
     for tally in tallies:
         for name, left_out in tally.left_out_by_state.items():
             left_out_by_state[name] = left_out_by_state[name].plus(left_out)
@@ -71,7 +71,7 @@ def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, C
 
 def hash_rule_status(key_hash: str | None) -> str | None:
     """Return whether a rule for hashes is known or only tested; None where there is no rule."""
-    return None if key_hash is None else "known" if key_hash == KNOWN else "tested, not known"
+    return None if key_hash is None else "known" if key_hash == KNOWN_HASH else "tested, not known"
 
 
 def _distinct_keys(tallies: Iterable[RecordTally]) -> int:

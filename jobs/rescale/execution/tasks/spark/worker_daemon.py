@@ -18,7 +18,7 @@ import socket
 from pyspark import TaskContext, daemon
 
 from rescale.execution.progress import say_compiling
-from rescale.flink.compiling import notify_once
+from rescale.flink.compiling import listen_once
 
 _worker = daemon.worker
 
@@ -39,6 +39,6 @@ def _say_compiling(will_be_cached: bool) -> None:
 
 
 if __name__ == "__main__":
-    notify_once(_say_compiling)
+    listen_once(_say_compiling)
     daemon.worker = worker
     daemon.manager()

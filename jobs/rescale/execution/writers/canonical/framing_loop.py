@@ -6,7 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import compiled, copy_bytes
-from rescale.flink.keyed.blocks.record_marks import FLAG, LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE, NEXT_ID_FLAG
 
 
 @compiled
@@ -25,7 +25,7 @@ def frame_blocks(
             at += 2
         end = copy_bytes(data, starts[i], starts[i] + sizes[i], out, np.int64(at))
         if marks[i] >= 0:
-            out[at + last_offsets[i] + LENGTH_SIZE] |= FLAG
+            out[at + last_offsets[i] + LENGTH_SIZE] |= NEXT_ID_FLAG
             out[end], out[end + 1] = marks[i] >> 8, marks[i] & 0xFF
             end += 2
         at = end

@@ -39,9 +39,9 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
         second ^= _rotate_left(message[i + 1] * _C2, 33) * _C1
         second = (_rotate_left(second, 31) + first) * _FIVE + _ADD2
     if size % 16:
-        last = size // 16 * 2
-        second ^= _rotate_left(message[last + 1] * _C2, 33) * _C1
-        first ^= _rotate_left(message[last] * _C1, 31) * _C2
+        last_block = size // 16 * 2
+        second ^= _rotate_left(message[last_block + 1] * _C2, 33) * _C1
+        first ^= _rotate_left(message[last_block] * _C1, 31) * _C2
     first ^= np.uint64(size)
     second ^= np.uint64(size)
     first += second
@@ -54,9 +54,9 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
 @compiled
 def _add_to_sum(sums: Words, at: int, low: Long, high: Long) -> None:
     """Add a number of 128 bits to the sum whose low half is `sums[at]`."""
-    low_before = sums[at]
+    old_low = sums[at]
     sums[at] += low
-    sums[at + 1] += high + (np.uint64(1) if sums[at] < low_before else np.uint64(0))
+    sums[at + 1] += high + (np.uint64(1) if sums[at] < old_low else np.uint64(0))
 
 
 @compiled
@@ -64,10 +64,10 @@ def digest_records(
     data: Bytes,
     key_starts: Longs,
     key_ends: Longs,
-    ends: Longs,
-    states: Longs,
-    groups: Longs,
-    has_nulls: Flags,
+    record_ends: Longs,
+    state_ids: Longs,
+    key_groups: Longs,
+    has_nulls_by_state: Flags,
     message_words: Words,
     message: Bytes,
     counts: Longs,
@@ -76,14 +76,14 @@ def digest_records(
     """Add each record to the count and to the two sums of its state (`record_digest` defines them).
 
     `sums` has four words for each state: the first sum, low half first, then the second sum. `message` and
-    `message_words` are the same memory, with room for the largest record. In a state with `has_nulls`, only the null
-    flag of a null value is digested.
+    `message_words` are the same memory, with room for the largest record. If `has_nulls_by_state[state id]`, only the
+    null flag of a null value is digested.
     """
     for i in range(len(key_starts)):
         key_size = key_ends[i] - key_starts[i]
         begin = key_ends[i] + LENGTH_SIZE
-        end = ends[i]
-        if has_nulls[states[i]] and end > begin and data[begin] == 1:
+        end = record_ends[i]
+        if has_nulls_by_state[state_ids[i]] and end > begin and data[begin] == 1:
             end = begin + 1
         size = LENGTH_SIZE + key_size + end - begin
         message[0], message[1], message[2], message[3] = (
@@ -97,11 +97,11 @@ def digest_records(
         )
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(message_words, size)
-        counts[states[i]] += 1
-        at = 4 * states[i]
+        counts[state_ids[i]] += 1
+        at = 4 * state_ids[i]
         _add_to_sum(sums, at, low, high)
         # Add the digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
-        factor = np.uint64(groups[i] + 1)
+        factor = np.uint64(key_groups[i] + 1)
         lower, upper = (low & _LOW_HALF) * factor, (low >> _HALF_BITS) * factor
         middle = upper + (lower >> _HALF_BITS)
         _add_to_sum(sums, at + 2, middle << _HALF_BITS | lower & _LOW_HALF, high * factor + (middle >> _HALF_BITS))

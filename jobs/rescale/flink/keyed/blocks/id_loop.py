@@ -6,11 +6,11 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import compiled
-from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, NEXT_ID_FLAG
 
 _AT_ID, _AT_KEY_LENGTH, _IN_KEY, _AT_VALUE_LENGTH, _IN_VALUE, _AT_NEXT_ID, AT_END = range(7)
 FINE, BAD_ID, BAD_LENGTH, AFTER_END = range(4)
-PHASE, _REMAINING, _FLAGGED = range(3)
+PHASE, _REMAINING_BYTES, _HAS_FLAG = range(3)
 """Indices in `progress`, the position of the loop between two chunks."""
 
 
@@ -18,13 +18,13 @@ PHASE, _REMAINING, _FLAGGED = range(3)
 def translate_ids(data: Bytes, progress: Longs, new_ids: Longs) -> tuple[int, int]:
     """Replace each id in `data` by `new_ids[id]`, in place; update `progress`; return (bytes walked, error code)."""
     at, end = 0, len(data)
-    phase, remaining, has_flag = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
+    phase, remaining_bytes, has_flag = progress[PHASE], progress[_REMAINING_BYTES], progress[_HAS_FLAG]
     while at < end:
         if phase in (_IN_KEY, _IN_VALUE):
-            step = min(remaining, end - at)
+            step = min(remaining_bytes, end - at)
             at += step
-            remaining -= step
-            if remaining:
+            remaining_bytes -= step
+            if remaining_bytes:
                 break
             after_value = _AT_NEXT_ID if has_flag else _AT_KEY_LENGTH
             phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
@@ -38,9 +38,9 @@ def translate_ids(data: Bytes, progress: Longs, new_ids: Longs) -> tuple[int, in
             if length > 0x7FFFFFFF or (phase == _AT_KEY_LENGTH and length == 0):
                 return at, BAD_LENGTH
             at += 4
-            remaining = length
+            remaining_bytes = length
             if phase == _AT_KEY_LENGTH:
-                has_flag = np.int64(data[at]) & FLAG
+                has_flag = np.int64(data[at]) & NEXT_ID_FLAG
                 phase = _IN_KEY
             elif length:
                 phase = _IN_VALUE
@@ -60,5 +60,5 @@ def translate_ids(data: Bytes, progress: Longs, new_ids: Longs) -> tuple[int, in
                 data[at], data[at + 1] = new_ids[old_id] >> 8, new_ids[old_id] & 0xFF
                 phase = _AT_KEY_LENGTH
             at += 2
-    progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, has_flag
+    progress[PHASE], progress[_REMAINING_BYTES], progress[_HAS_FLAG] = phase, remaining_bytes, has_flag
     return at, FINE

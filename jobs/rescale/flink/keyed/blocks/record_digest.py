@@ -40,30 +40,30 @@ class StateDigest(NamedTuple):
 class RecordDigester:
     """Sums the digests of records, by state; if `is_map[i]`, state i is a map, whose values may be null."""
 
-    def __init__(self, is_map: Sequence[bool] | Flags) -> None:
-        self._is_map = np.array(is_map, np.bool_)
-        self._counts = np.zeros(len(is_map), np.int64)
-        self._sums = np.zeros(4 * len(is_map), np.uint64)
-        self._words = np.empty(0, np.uint64)
+    def __init__(self, is_map_by_state: Sequence[bool] | Flags) -> None:
+        self._is_map_by_state = np.array(is_map_by_state, np.bool_)
+        self._record_counts = np.zeros(len(is_map_by_state), np.int64)
+        self._sums = np.zeros(4 * len(is_map_by_state), np.uint64)
+        self._message_words = np.empty(0, np.uint64)
 
-    def add(self, records: Records, groups: Longs) -> None:
-        """Add records; `groups` (int64) has the key group with which each record enters the second sum."""
+    def add(self, records: Records, key_groups: Longs) -> None:
+        """Add records; `key_groups` (int64) has the key group with which each record enters the second sum."""
         from rescale.flink.keyed.blocks import digest_loop
 
         needed_bytes = int((records.ends - records.key_starts).max()) + 32
-        if needed_bytes > 8 * len(self._words):
-            self._words = np.empty(needed_bytes // 8 + 2, np.uint64)
+        if needed_bytes > 8 * len(self._message_words):
+            self._message_words = np.empty(needed_bytes // 8 + 2, np.uint64)
         digest_loop.digest_records(
             records.data,
             records.key_starts,
             records.key_ends,
             records.ends,
-            records.states,
-            groups,
-            self._is_map,
-            self._words,
-            self._words.view(np.uint8),
-            self._counts,
+            records.state_ids,
+            key_groups,
+            self._is_map_by_state,
+            self._message_words,
+            self._message_words.view(np.uint8),
+            self._record_counts,
             self._sums,
         )
 
@@ -74,8 +74,10 @@ class RecordDigester:
     def digests(self) -> list[StateDigest]:
         sums = self._sums.reshape(-1, 4).tolist()
         return [
-            StateDigest(count, low | high << 64, with_groups_low | with_groups_high << 64)
-            for count, (low, high, with_groups_low, with_groups_high) in zip(self._counts.tolist(), sums, strict=True)
+            StateDigest(record_count, low | high << 64, with_groups_low | with_groups_high << 64)
+            for record_count, (low, high, with_groups_low, with_groups_high) in zip(
+                self._record_counts.tolist(), sums, strict=True
+            )
         ]
 
 
@@ -88,5 +90,5 @@ def record_digests(records: Records, is_map: Flags) -> Words:
     """Return the lower 64 bits of each record's digest (uint64); the value of record i may be null if `is_map[i]`."""
     digester = RecordDigester(is_map)
     if len(records):
-        digester.add(replace(records, states=np.arange(len(records))), records.groups)
+        digester.add(replace(records, state_ids=np.arange(len(records))), records.groups)
     return digester.lower_halves()

@@ -8,11 +8,11 @@ ID_SIZE = 2
 LENGTH_SIZE = 4
 """Size in bytes of the length in front of a key or a value."""
 
-FLAG = 0x80
+NEXT_ID_FLAG = 0x80
 """Bit in the first byte of a key; if it is set, a state id follows the record."""
 
 END_OF_GROUP = 0xFFFF
 """Mark in place of the next state's id."""
 
-LARGEST_RECORD = 1 << 30
+LARGEST_RECORD_SIZE = 1 << 30
 """Largest record in bytes; a task holds a whole record in memory, several times over."""

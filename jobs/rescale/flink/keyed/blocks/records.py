@@ -18,7 +18,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD, LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_marks import ID_SIZE, LARGEST_RECORD_SIZE, LENGTH_SIZE, NEXT_ID_FLAG
 from rescale.flink.keyed.header import MOST_UNKNOWN_STATES
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -46,7 +46,7 @@ class Records:
     """A batch of records in `data`; the other arrays (int64) have an element for each record.
 
     Record i has the composite key `data[key_starts[i]:key_ends[i]]` (without key group, with namespace and user key),
-    then the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group
+    then the length of its value, and its value up to `ends[i]`. It belongs to state `state_ids[i]` and key group
     `groups[i]`. A reader reuses the arrays for its next batch.
     """
 
@@ -54,7 +54,7 @@ class Records:
     key_starts: Longs
     key_ends: Longs
     ends: Longs
-    states: Longs
+    state_ids: Longs
     groups: Longs
 
     def __len__(self) -> int:
@@ -62,15 +62,15 @@ class Records:
 
     def select(self, chosen: Flags | slice) -> Records:
         """Return the chosen records, in the same `data`."""
-        columns = (self.key_starts, self.key_ends, self.ends, self.states, self.groups)
+        columns = (self.key_starts, self.key_ends, self.ends, self.state_ids, self.groups)
         return Records(self.data, *(column[chosen] for column in columns))
 
 
 def framed_size(records: Records, max_parallelism: int) -> int:
     """Return the size in bytes of the records in canonical framing, without the id at the start of each key group."""
-    prefix = prefix_size(max_parallelism)
-    lengths = int((records.ends - records.key_starts).sum()) + len(records) * (LENGTH_SIZE + prefix)
-    return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.key_starts - prefix] & FLAG))
+    group_size = prefix_size(max_parallelism)
+    size = int((records.ends - records.key_starts).sum()) + len(records) * (LENGTH_SIZE + group_size)
+    return size + ID_SIZE * int(np.count_nonzero(records.data[records.key_starts - group_size] & NEXT_ID_FLAG))
 
 
 class RecordReader:
@@ -81,7 +81,7 @@ class RecordReader:
     """
 
     def __init__(self, max_parallelism: int, number_of_states: int | None, *, batch_factor: int = 1) -> None:
-        self._prefix = prefix_size(max_parallelism)
+        self._prefix_size = prefix_size(max_parallelism)
         self._state_count = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
         self._states_are_known = number_of_states is not None
         self._buffer = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
@@ -96,18 +96,18 @@ class RecordReader:
         Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk.
         `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `is_whole` is
         false, the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in
-        the run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
+        the run, and `UnsupportedError` for a record of more than `LARGEST_RECORD_SIZE` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
 
-        place = np.array([record_walk.NO_STATE, 0], np.int64)
+        progress = np.array([record_walk.NO_STATE, 0], np.int64)
         origin = filled_bytes = 0
         for chunk in chain(chunks, (None,)):  # None marks the end
-            rest = memoryview(chunk or b"")
-            while rest or chunk is None:
-                taken_bytes = min(len(rest), len(self._buffer) - filled_bytes)
-                self._buffer[filled_bytes : filled_bytes + taken_bytes] = np.frombuffer(rest[:taken_bytes], np.uint8)
-                filled_bytes, rest = filled_bytes + taken_bytes, rest[taken_bytes:]
+            unread = memoryview(chunk or b"")
+            while unread or chunk is None:
+                taken_bytes = min(len(unread), len(self._buffer) - filled_bytes)
+                self._buffer[filled_bytes : filled_bytes + taken_bytes] = np.frombuffer(unread[:taken_bytes], np.uint8)
+                filled_bytes, unread = filled_bytes + taken_bytes, unread[taken_bytes:]
                 if chunk is not None and filled_bytes < len(self._buffer):
                     break
                 begin = needed_bytes = 0
@@ -115,7 +115,14 @@ class RecordReader:
                 while count == self._records_at_once:
                     data = self._buffer[begin:filled_bytes]
                     count, walked_bytes, error_code, needed_bytes = record_walk.walk_records(
-                        data, origin, key_groups, group_starts, self._prefix, self._state_count, place, *self._columns
+                        data,
+                        origin,
+                        key_groups,
+                        group_starts,
+                        self._prefix_size,
+                        self._state_count,
+                        progress,
+                        *self._columns,
                     )
                     if count:
                         yield Records(data, *(column[:count] for column in self._columns))
@@ -133,8 +140,11 @@ class RecordReader:
                 if chunk is None:
                     break
                 self._make_room(needed_bytes, origin)
-        in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
-        if is_whole and (filled_bytes or in_group):
+        is_in_group = (
+            progress[record_walk.GROUP_INDEX] != len(key_groups)
+            or progress[record_walk.STATE_ID] != record_walk.NO_STATE
+        )
+        if is_whole and (filled_bytes or is_in_group):
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needed_bytes: int, origin: int) -> None:
@@ -144,17 +154,17 @@ class RecordReader:
         """
         if needed_bytes <= len(self._buffer):
             return
-        if len(self._buffer) >= LARGEST_RECORD:
+        if len(self._buffer) >= LARGEST_RECORD_SIZE:
             raise UnsupportedError(
                 "a record is too large to move",
                 offset=origin,
-                expected=f"at most {LARGEST_RECORD} bytes",
+                expected=f"at most {LARGEST_RECORD_SIZE} bytes",
                 found=f"{needed_bytes} bytes",
                 advice="change only the parallelism: then records are not read",
             )
-        larger = np.empty(min(needed_bytes, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
-        larger[: len(self._buffer)] = self._buffer
-        self._buffer = larger
+        larger_buffer = np.empty(min(needed_bytes, 2 * len(self._buffer), LARGEST_RECORD_SIZE), np.uint8)
+        larger_buffer[: len(self._buffer)] = self._buffer
+        self._buffer = larger_buffer
 
 
 def _too_many_states_error(state_id: int, origin: int) -> UnsupportedError:

@@ -51,17 +51,17 @@ KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
 class ChangeLayout:
     """Layout of the changes of a state.
 
-    `first_part` is the program of a value, a list's element, a map's user key or a timer, and `second_part` that of a
-    map's value; None if the type is unknown. If `has_lengths`, neither the key nor the namespace has a fixed length, so
-    a composite key contains their lengths.
+    `first_program` is the program of a value, a list's element, a map's user key or a timer, and `second_program` that
+    of a map's value; None if the type is unknown. If `has_lengths`, neither the key nor the namespace has a fixed
+    length, so a composite key contains their lengths.
     """
 
     state: StateMetaInfo
     kind: EntryKind
-    key: Program
-    namespace: Program
-    first_part: Program | None
-    second_part: Program | None
+    key_program: Program
+    namespace_program: Program
+    first_program: Program | None
+    second_program: Program | None
     has_lengths: bool
 
     @property

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 
 from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.encoding.snappy import decompressed
-from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-METADATA_GROUP = -1
+METADATA_KEY_GROUP = -1
 """`AbstractStateChangeLogger.COMMON_KEY_GROUP`."""
 
 LoggedChange = tuple[int, bytes]
@@ -26,44 +26,44 @@ LoggedChange = tuple[int, bytes]
 
 _I32 = struct.Struct(">i")
 _FLAG_SIZE = 1
-_PLAIN, _COMPRESSED = b"\0", b"\1"
+_PLAIN_FLAG, _COMPRESSED_FLAG = b"\0", b"\1"
 
 
 def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChange]:
     """Yield the changes of the change set at `offset` in a file, and consume only the chunks that it needs.
 
     Raises `SnapshotError` if there is no complete change set at `offset`, and `UnsupportedError` for a change of more
-    than `LARGEST_RECORD` bytes.
+    than `LARGEST_RECORD_SIZE` bytes.
     """
     later_chunks = iter(chunks)
     first_chunk = next(later_chunks, b"")
     flag, rest_of_first_chunk = first_chunk[:_FLAG_SIZE], first_chunk[_FLAG_SIZE:]
-    if flag not in (_PLAIN, _COMPRESSED):
+    if flag not in (_PLAIN_FLAG, _COMPRESSED_FLAG):
         raise SnapshotError(
             "not a changelog file", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
         )
     buffer = _ChunkBuffer(
         _chained(rest_of_first_chunk, later_chunks)
-        if flag == _PLAIN
+        if flag == _PLAIN_FLAG
         else decompressed(_chained(rest_of_first_chunk, later_chunks))
     )
     buffer.skip(offset)
     for _ in range(buffer.count("key groups")):
-        change_count, key_group = buffer.count("changes"), buffer.number()
+        change_count, key_group = buffer.count("changes"), buffer.i32()
         for _ in range(change_count):
             yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
 def is_compressed_log(data: bytes) -> bool:
     """Whether the change sets of a file that begins with `data` are compressed; reads one byte."""
-    return data[:_FLAG_SIZE] == _COMPRESSED
+    return data[:_FLAG_SIZE] == _COMPRESSED_FLAG
 
 
 def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
     """Yield the changes of an in-memory changelog in `_metadata`. Raises the errors of `read_change_set`."""
     buffer = _ChunkBuffer(chunks)
     while not buffer.is_at_end():
-        key_group = buffer.number()
+        key_group = buffer.i32()
         yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
@@ -79,9 +79,9 @@ class _ChunkBuffer:
         self._chunks = iter(chunks)
         self._data = b""
         self._at = 0
-        self._dropped = 0
+        self._dropped_bytes = 0
 
-    def number(self) -> int:
+    def i32(self) -> int:
         if len(self._data) - self._at < _I32.size:
             self._fill(_I32.size)
         (number,) = _I32.unpack_from(self._data, self._at)
@@ -89,7 +89,7 @@ class _ChunkBuffer:
         return int(number)
 
     def count(self, what: str) -> int:
-        number = self.number()
+        number = self.i32()
         if number < 0:
             raise SnapshotError(
                 f"a changelog with a negative number of {what}", offset=self._offset, expected="0 or more", found=number
@@ -114,37 +114,37 @@ class _ChunkBuffer:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return True
-            self._dropped += self._at
+            self._dropped_bytes += self._at
             self._data, self._at = bytes(chunk), 0
         return False
 
     @property
     def _offset(self) -> int:
-        return self._dropped + self._at
+        return self._dropped_bytes + self._at
 
     def _fill(self, size: int) -> None:
         """Append chunks until at least `size` bytes are available."""
-        if size > LARGEST_RECORD:
+        if size > LARGEST_RECORD_SIZE:
             raise UnsupportedError(
                 "a change is too large to replay",
                 offset=self._offset,
-                expected=f"at most {LARGEST_RECORD} bytes",
+                expected=f"at most {LARGEST_RECORD_SIZE} bytes",
                 found=f"{size} bytes",
                 advice=MATERIALISE_CHANGELOG,
             )
-        parts, available = [self._data[self._at :]], len(self._data) - self._at
+        parts, available_bytes = [self._data[self._at :]], len(self._data) - self._at
         for chunk in self._chunks:
             parts.append(bytes(chunk))
-            available += len(chunk)
-            if available >= size:
+            available_bytes += len(chunk)
+            if available_bytes >= size:
                 break
-        self._dropped += self._at
+        self._dropped_bytes += self._at
         self._data, self._at = b"".join(parts), 0
-        if available < size:
+        if available_bytes < size:
             raise SnapshotError(
                 "a changelog ends inside a change",
                 offset=self._offset,
                 expected=f"{size} more bytes",
-                found=available,
+                found=available_bytes,
                 advice="the file was cut: take another snapshot",
             )

@@ -19,7 +19,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 _VERSIONS = (6, 7)
 """Versions of `StateMetaInfoSnapshotReadersWriters`; their formats are equal."""
 
-_TAIL = struct.Struct(">hB")
+_ID_AND_KIND = struct.Struct(">hB")
 _CHANGE_HEAD = struct.Struct(">Bh")
 
 CHANGE_HEAD_SIZE = _CHANGE_HEAD.size
@@ -69,9 +69,9 @@ def read_logged_state(change: bytes) -> LoggedState:
             advice=MATERIALISE_CHANGELOG,
         )
     info = read_state_meta_info(reader)
-    if reader.remaining < _TAIL.size:
+    if reader.remaining < _ID_AND_KIND.size:
         raise reader.error("the description of a state in a changelog ends too early", found=reader.remaining)
-    state_id, _ = _TAIL.unpack_from(change, len(change) - _TAIL.size)
+    state_id, _ = _ID_AND_KIND.unpack_from(change, len(change) - _ID_AND_KIND.size)
     return LoggedState(state_id, info)
 
 

@@ -27,32 +27,38 @@ class Overlay:
     """
 
     def __init__(self, changes: Sequence[RawChange], header: KeyedHeader, max_parallelism: int) -> None:
-        layouts = {i: change_layout(header, header.states[i]) for i in sorted({change.state for change in changes})}
-        self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
-        for change in parsed_changes(changes, layouts, max_parallelism):
-            self._states[change.state].apply(change)
-        self._reference_counts = {i: _count_references(state) for i, state in self._states.items()}
-        self._cleared_sizes = {
-            i: {len(prefix) for prefix in state.cleared_prefixes} for i, state in self._states.items()
+        layouts = {
+            state_id: change_layout(header, header.states[state_id])
+            for state_id in sorted({change.state_id for change in changes})
         }
-        self._old_values: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
+        self._replayed_states = {state_id: ReplayedState(layout) for state_id, layout in layouts.items()}
+        for change in parsed_changes(changes, layouts, max_parallelism):
+            self._replayed_states[change.state_id].apply(change)
+        self._reference_counts = {
+            state_id: _count_references(state) for state_id, state in self._replayed_states.items()
+        }
+        self._cleared_prefix_sizes = {
+            state_id: {len(prefix) for prefix in state.cleared_prefixes}
+            for state_id, state in self._replayed_states.items()
+        }
+        self._old_values: dict[int, dict[bytes, bytes]] = {state_id: {} for state_id in self._replayed_states}
         self._prefix = prefix_size(max_parallelism)
 
     def apply_to(self, records: Records) -> Iterator[Records]:
         """Yield the unchanged records of a batch of base records, and the changed records that are already complete."""
-        chosen = np.isin(records.states, list(self._states))
-        if not chosen.any():
+        may_change = np.isin(records.state_ids, list(self._replayed_states))
+        if not may_change.any():
             yield records
             return
         is_kept = np.ones(len(records), np.bool_)
         batch = _RecordBatch(self._prefix)
         data = records.data.tobytes()
-        columns = (records.key_starts, records.key_ends, records.ends, records.states)
+        columns = (records.key_starts, records.key_ends, records.ends, records.state_ids)
         for i, start, key_end, end, state_id in zip(
-            np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
+            np.flatnonzero(may_change).tolist(), *(column[may_change].tolist() for column in columns), strict=True
         ):
             key = data[start:key_end]
-            new_value = self._states[state_id].new_values.get(key)
+            new_value = self._replayed_states[state_id].new_values.get(key)
             if new_value is None:
                 is_kept[i] = not self._is_cleared(state_id, key)
                 continue
@@ -70,7 +76,7 @@ class Overlay:
     def remaining(self) -> Iterator[Records]:
         """Yield the remaining changed records, and the new records; call this after the last base records."""
         batch = _RecordBatch(self._prefix)
-        for state_id, state in self._states.items():
+        for state_id, state in self._replayed_states.items():
             for key, new_value in state.new_values.items():
                 self._add_record(state_id, key, new_value, batch)
                 yield from batch.take_if_full()
@@ -79,18 +85,18 @@ class Overlay:
     def _add_record(self, state_id: int, key: bytes, new_value: NewValue, batch: _RecordBatch) -> None:
         old_values = self._old_values[state_id]
         parts = (old_values.get(part.key) if isinstance(part, OldValue) else part for part in new_value.parts)
-        value = self._states[state_id].value([part for part in parts if part is not None])
+        value = self._replayed_states[state_id].value([part for part in parts if part is not None])
         if value is not None:
             batch.add(state_id, new_value.key_group, key, value)
 
     def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
         """Whether a new value needs only the base record with its own key, and no other new value needs this record."""
-        used_old_values = sum(isinstance(part, OldValue) for part in new_value.parts)
-        return used_old_values == 1 and self._reference_counts[state_id][key] == 1 and OldValue(key) in new_value.parts
+        old_value_count = sum(isinstance(part, OldValue) for part in new_value.parts)
+        return old_value_count == 1 and self._reference_counts[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
-        cleared_prefixes = self._states[state_id].cleared_prefixes
-        return any(key[:size] in cleared_prefixes for size in self._cleared_sizes[state_id])
+        cleared_prefixes = self._replayed_states[state_id].cleared_prefixes
+        return any(key[:size] in cleared_prefixes for size in self._cleared_prefix_sizes[state_id])
 
 
 def _count_references(state: ReplayedState) -> Counter[bytes]:

@@ -24,9 +24,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Change(NamedTuple):
-    """A change to a state; `state` is its id in the header. The payload of a timer contains its key and namespace."""
+    """A change to the state `state_id` of the header. The payload of a timer contains its key and namespace."""
 
-    state: int
+    state_id: int
     key_group: int
     operation: Operation
     key: bytes
@@ -35,9 +35,9 @@ class Change(NamedTuple):
 
 
 class RawChange(NamedTuple):
-    """A change as logged: `data` begins with the operation, and `state` is the id of the state in the header."""
+    """A change as logged: `data` begins with the operation, and `state_id` is the id in the header."""
 
-    state: int
+    state_id: int
     key_group: int
     data: bytes
 
@@ -62,15 +62,15 @@ def parsed_changes(
     data = b"".join(change.data for change in changes)
     limits = np.cumsum([len(change.data) for change in changes], dtype=np.int64)
     starts = limits - np.array([len(change.data) for change in changes], np.int64)
-    states = np.array([change.state for change in changes], np.int64)
-    groups = np.array([change.key_group for change in changes], np.int64)
+    state_ids = np.array([change.state_id for change in changes], np.int64)
+    key_groups = np.array([change.key_group for change in changes], np.int64)
     change_bytes = np.frombuffer(data, np.uint8)
     key_starts, key_ends, namespace_ends = (np.empty(len(changes), np.int64) for _ in range(3))
-    for state, layout in layouts.items():
-        indices = np.flatnonzero(states == state)
+    for state_id, layout in layouts.items():
+        indices = np.flatnonzero(state_ids == state_id)
         _check_operations(layout, change_bytes[starts[indices]])
         parts = _find_parts(layout, change_bytes, starts[indices], limits[indices])
-        _check_key_groups(layout, change_bytes, parts, limits[indices], groups[indices], max_parallelism)
+        _check_key_groups(layout, change_bytes, parts, limits[indices], key_groups[indices], max_parallelism)
         key_starts[indices], key_ends[indices], namespace_ends[indices] = (
             parts.key_starts,
             parts.key_ends,
@@ -79,7 +79,7 @@ def parsed_changes(
     columns = (starts, limits, key_starts, key_ends, namespace_ends)
     return [
         Change(
-            change.state,
+            change.state_id,
             change.key_group,
             Operation(data[start]),
             data[key_start:key_end],
@@ -96,23 +96,23 @@ def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs)
     begins = starts + CHANGE_HEAD_SIZE
     if layout.kind is EntryKind.QUEUE_ELEMENT:
         return _ChangeParts(begins, begins, begins)
-    key_ends = _ends(layout, layout.key, "key", data, begins, limits)
-    namespace_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
+    key_ends = _ends(layout, layout.key_program, "key", data, begins, limits)
+    namespace_ends = _ends(layout, layout.namespace_program, "namespace", data, key_ends, limits)
     return _ChangeParts(begins, key_ends, namespace_ends)
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
     walked_keys = walk_keys(program, data, begins, limits)
-    first_fault = walked_keys.first_error()
-    if first_fault is not None:
+    first_error = walked_keys.first_error()
+    if first_error is not None:
         raise SnapshotError(
-            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=first_fault[1]
+            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=first_error[1]
         )
     return walked_keys.ends
 
 
-def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
-    for code in np.unique(codes).tolist():
+def _check_operations(layout: ChangeLayout, operation_codes: Bytes) -> None:
+    for code in np.unique(operation_codes).tolist():
         if code not in layout.operations:
             raise UnsupportedError(
                 "a change has an unknown operation",
@@ -125,30 +125,30 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
 
 
 def _check_key_groups(
-    layout: ChangeLayout, data: Bytes, parts: _ChangeParts, limits: Longs, groups: Longs, max_parallelism: int
+    layout: ChangeLayout, data: Bytes, parts: _ChangeParts, limits: Longs, key_groups: Longs, max_parallelism: int
 ) -> None:
     """Raise `SnapshotError` for a change under a wrong key group.
 
     All timers of one change have the same key, so the first timer is checked.
     """
-    if not layout.key.hashable:
+    if not layout.key_program.hashable:
         return
     begins = parts.key_starts
     if layout.kind is EntryKind.QUEUE_ELEMENT:
         is_added_element = data[parts.key_starts - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
         begins = begins + TIME_SIZE + np.where(is_added_element, _COUNT_SIZE, 0)
-    walked_keys = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
-    codes = walked_keys.codes
-    if codes is None:
+    walked_keys = walk_keys(layout.key_program, data, np.minimum(begins, limits), limits)
+    hash_codes = walked_keys.hash_codes
+    if hash_codes is None:
         return
-    is_wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked_keys.error_codes != 0)
+    is_wrong = (key_groups_of_hashes(hash_codes, max_parallelism) != key_groups) | (walked_keys.error_codes != 0)
     if is_wrong.any():
         index = int(np.argmax(is_wrong))
         raise SnapshotError(
             "a change is not logged under the key group of its key",
             state=layout.state.name,
-            expected=f"key group {key_groups_of_hashes(codes[index : index + 1], max_parallelism)[0]}",
-            found=f"key group {groups[index]}",
+            expected=f"key group {key_groups_of_hashes(hash_codes[index : index + 1], max_parallelism)[0]}",
+            found=f"key group {key_groups[index]}",
             advice=MATERIALISE_CHANGELOG,
         )
 

@@ -122,11 +122,11 @@ class ReplayedState:
 
         The payload is `target number:i32 source*`; the target is also the namespace of the change.
         """
-        payload, namespace = change.payload, self.layout.namespace
+        payload, namespace = change.payload, self.layout.namespace_program
         yield self._composite_key(change.key, change.namespace)
-        (at,) = self._ends(change, namespace, 0, 1)
-        source_count = self._read_count(change, at)
-        begin = at + _COUNT_SIZE
+        (target_end,) = self._ends(change, namespace, 0, 1)
+        source_count = self._read_count(change, target_end)
+        begin = target_end + _COUNT_SIZE
         for end in self._ends(change, namespace, begin, source_count):
             yield self._composite_key(change.key, payload[begin:end])
             begin = end
@@ -140,7 +140,7 @@ class ReplayedState:
         if element_count == 1:
             return (change.payload[begin:],)
         payload_values = []
-        for end in self._ends(change, self.layout.first_part, begin, element_count):
+        for end in self._ends(change, self.layout.first_program, begin, element_count):
             payload_values.append(change.payload[begin:end])
             begin = end
         self._check_end(change, begin)
@@ -159,7 +159,7 @@ class ReplayedState:
                 for user_key, value in self._added_items(change):
                     self._put_item(change, prefix, user_key, value)
             case _:
-                (end,) = self._ends(change, self.layout.first_part, 0, 1)
+                (end,) = self._ends(change, self.layout.first_program, 0, 1)
                 self._put_item(change, prefix, change.payload[:end], _NOT_NULL + change.payload[end:])
 
     def _put_item(self, change: Change, prefix: bytes, user_key: bytes, *parts: bytes) -> None:
@@ -171,13 +171,13 @@ class ReplayedState:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""
         payload, item_count, at = change.payload, self._read_count(change, 0), _COUNT_SIZE
         for _ in range(item_count):
-            (flag,) = self._ends(change, self.layout.first_part, at, 1)
-            user_key, end = payload[at:flag], flag + 1
-            if payload[flag:end] == _NOT_NULL:
-                (end,) = [len(payload)] if item_count == 1 else self._ends(change, self.layout.second_part, end, 1)
-            elif payload[flag:end] != _NULL:
-                raise self._damaged_log_error(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
-            yield user_key, payload[flag:end]
+            (flag_start,) = self._ends(change, self.layout.first_program, at, 1)
+            user_key, end = payload[at:flag_start], flag_start + 1
+            if payload[flag_start:end] == _NOT_NULL:
+                (end,) = [len(payload)] if item_count == 1 else self._ends(change, self.layout.second_program, end, 1)
+            elif payload[flag_start:end] != _NULL:
+                raise self._damaged_log_error(change, f"{payload[flag_start:end].hex() or 'nothing'} as a null flag")
+            yield user_key, payload[flag_start:end]
             at = end
         self._check_end(change, at)
 
@@ -187,7 +187,7 @@ class ReplayedState:
             self._put(change, payload)
             return
         begin = _COUNT_SIZE
-        for end in self._ends(change, self.layout.first_part, begin, self._read_count(change, 0)):
+        for end in self._ends(change, self.layout.first_program, begin, self._read_count(change, 0)):
             self._put(change, payload[begin:end], b"")
             begin = end
         self._check_end(change, begin)
@@ -196,7 +196,7 @@ class ReplayedState:
         """Return a composite key without its key group (`SerializedCompositeKeyBuilder`)."""
         if not self.layout.has_lengths:
             return key + namespace
-        return b"".join((key, _length(len(key)), namespace, _length(len(namespace))))
+        return b"".join((key, _length_bytes(len(key)), namespace, _length_bytes(len(namespace))))
 
     def _read_count(self, change: Change, at: int) -> int:
         data = change.payload[at : at + _COUNT_SIZE]
@@ -216,9 +216,9 @@ class ReplayedState:
             )
         if value_count > len(change.payload):
             raise self._damaged_log_error(change, f"an impossible count: {value_count}")
-        ends, fault = walk_values(program, np.frombuffer(change.payload, np.uint8), start, value_count)
+        ends, error_text = walk_values(program, np.frombuffer(change.payload, np.uint8), start, value_count)
         if len(ends) < value_count:
-            raise self._damaged_log_error(change, f"not a {program.name}: {fault}")
+            raise self._damaged_log_error(change, f"not a {program.name}: {error_text}")
         return [int(end) for end in ends]
 
     def _check_end(self, change: Change, at: int) -> None:
@@ -233,6 +233,6 @@ class ReplayedState:
         )
 
 
-def _length(size: int) -> bytes:
+def _length_bytes(size: int) -> bytes:
     """Return a little-endian length in as few bytes as possible (`CompositeKeySerializationUtils`)."""
     return size.to_bytes(max((size.bit_length() + 7) // 8, 1), "little")

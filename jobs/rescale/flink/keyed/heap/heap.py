@@ -18,22 +18,22 @@ from rescale.flink.serializers.value_format import format_value
 from rescale.flink.state_meta_info import SerializerKey
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-_KEY_GROUP = struct.Struct(">i")
-_EMPTY_STATE = struct.Struct(">hi")
+_GROUP_NUMBER = struct.Struct(">i")
+_STATE_HEAD = struct.Struct(">hi")
 
 
-def is_empty_group(length: int, header: KeyedHeader) -> bool:
-    """Whether a block of `length` bytes has no entries: it has room only for the id and the count of each state."""
-    state_size = len(plain_stream(bytes(_EMPTY_STATE.size))) if header.compressed else _EMPTY_STATE.size
-    return length == _KEY_GROUP.size + state_size * len(header.states)
+def is_empty_group(block_size: int, header: KeyedHeader) -> bool:
+    """Whether a block of `block_size` bytes has no entries: it has room only for the id and the count of each state."""
+    state_size = len(plain_stream(bytes(_STATE_HEAD.size))) if header.compressed else _STATE_HEAD.size
+    return block_size == _GROUP_NUMBER.size + state_size * len(header.states)
 
 
 def empty_group(key_group: int, header: KeyedHeader) -> bytes:
     """Return the block of a key group in which no state of `header` has an entry, as Flink writes it."""
-    states = [_EMPTY_STATE.pack(state_id, 0) for state_id in range(len(header.states))]
+    state_blocks = [_STATE_HEAD.pack(state_id, 0) for state_id in range(len(header.states))]
     if header.compressed:
-        states = [plain_stream(state) for state in states]
-    return _KEY_GROUP.pack(key_group) + b"".join(states)
+        state_blocks = [plain_stream(state) for state in state_blocks]
+    return _GROUP_NUMBER.pack(key_group) + b"".join(state_blocks)
 
 
 def only_key(block: bytes, header: KeyedHeader) -> bytes:
@@ -43,17 +43,17 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
     `SnapshotError` if the block ends too early.
     """
     reader = ByteReader(block)
-    reader.raw(_KEY_GROUP.size)
+    reader.raw(_GROUP_NUMBER.size)
     while not header.compressed:
-        state_id, count = reader.u16(), reader.i32()
-        if count == 0:
+        state_id, entry_count = reader.u16(), reader.i32()
+        if entry_count == 0:
             continue
         if state_id >= len(header.states):
             raise SnapshotError(
                 "a state id that is not in the header", expected=f"less than {len(header.states)}", found=state_id
             )
         namespace_serializer = header.states[state_id].serializer(SerializerKey.NAMESPACE)
-        if count > 1 or namespace_serializer is None:
+        if entry_count > 1 or namespace_serializer is None:
             break
         format_value(compile_program(namespace_serializer).tree, reader)
         begin = reader.position

@@ -19,7 +19,7 @@ from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.rows.core import LIST, MAP
 from rescale.flink.serializers.rows.streaming import TTL_AWARE
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree, takes_bytes
+from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree, is_never_empty
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 from rescale.text.errors import UnsupportedError
 
@@ -40,26 +40,26 @@ class EntryKind(IntEnum):
 class EntryLayout:
     """Layout of the entries of a state.
 
-    `first_part` is the type of the value, a list's element, a map's user key, or a queue's element, and `second_part`
+    `first_tree` is the type of the value, a list's element, a map's user key, or a queue's element, and `second_tree`
     that of a map's value. If `has_lengths`, neither the key nor the namespace has a fixed length, so a composite key
     contains their lengths.
     """
 
     kind: EntryKind
-    namespace: TypeTree
-    key: TypeTree
-    first_part: TypeTree
-    second_part: TypeTree
+    namespace_tree: TypeTree
+    key_tree: TypeTree
+    first_tree: TypeTree
+    second_tree: TypeTree
     has_lengths: bool
 
     @property
     def as_whole_entries(self) -> EntryLayout:
         """Layout in which a list or a map is a single value, as its serializer writes it."""
         if self.kind is EntryKind.LIST:
-            return replace(self, kind=EntryKind.VALUE, first_part=Repeat((self.first_part,)))
+            return replace(self, kind=EntryKind.VALUE, first_tree=Repeat((self.first_tree,)))
         if self.kind is EntryKind.MAP:
-            items = Repeat((self.first_part, Nullable(self.second_part)), folds=False)
-            return replace(self, kind=EntryKind.VALUE, first_part=items, second_part=_NO_BYTES)
+            items = Repeat((self.first_tree, Nullable(self.second_tree)), folds=False)
+            return replace(self, kind=EntryKind.VALUE, first_tree=items, second_tree=_NO_BYTES)
         return self
 
 
@@ -114,7 +114,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
         raise UnsupportedError("the state has no value serializer")
     kind, serializers = entry_serializers(state, value_serializer)
     first, second = (*(compile_program(serializer).tree for serializer in serializers), _NO_BYTES)[:2]
-    if kind is EntryKind.LIST and not takes_bytes(first):
+    if kind is EntryKind.LIST and not is_never_empty(first):
         raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, has_lengths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.arrays import Bytes, HashCodes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_walk import read_u32
@@ -19,7 +19,7 @@ ENTRIES_LEFT, ITEMS_LEFT, HELD_SIZE = range(3)
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of `machine`."""
 
-_LONGEST_LENGTH = 4
+_MAX_LENGTH_SIZE = 4
 """Largest size of a length after a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
 """Delimiter of `ListDelimitedSerializer`."""
@@ -27,7 +27,13 @@ DELIMITER = 0x2C
 
 @compiled
 def end_of_value(
-    instructions: Longs, depth: int, data: Bytes, at: Long, spare_longs: Longs, spare_hashes: Codes, spare_flags: Bytes
+    instructions: Longs,
+    depth: int,
+    data: Bytes,
+    at: Long,
+    spare_longs: Longs,
+    spare_hashes: HashCodes,
+    spare_flags: Bytes,
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
@@ -91,12 +97,12 @@ def copy_entries(
     progress: Longs,
     held_key: Bytes,
     out: Bytes,
-    filled: Long,
+    filled_bytes: Long,
     key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
 ) -> tuple[int, Long, Long, Long]:
-    """Convert the entries at `at` to records in `out` at `filled`; `progress` has the number of remaining entries.
+    """Convert the entries at `at` to records in `out` at `filled_bytes`; `progress` counts the remaining entries.
 
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with
@@ -108,9 +114,9 @@ def copy_entries(
     next entry or item, end of the records in `out`, result code).
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
-    count, error_code = 0, np.int64(FINE)
-    while count < len(key_starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
-        record_start = filled + prefix_size
+    record_count, error_code = 0, np.int64(FINE)
+    while record_count < len(key_starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
+        record_start = filled_bytes + prefix_size
         if progress[ITEMS_LEFT]:
             user_key_end, error_code = end_of_value(
                 first_program, depth, data, at, spare_longs, spare_hashes, spare_flags
@@ -155,7 +161,7 @@ def copy_entries(
             )
             if error_code != FINE:
                 break
-            size = value_start - at + 2 * _LONGEST_LENGTH
+            largest_key_size = value_start - at + 2 * _MAX_LENGTH_SIZE
             item_count = np.int64(0)
             if kind != VALUE:
                 if value_start + 4 > len(data):
@@ -170,7 +176,7 @@ def copy_entries(
                 progress[ENTRIES_LEFT] -= 1
                 continue
             if kind == MAP:
-                if size > len(held_key):
+                if largest_key_size > len(held_key):
                     error_code = np.int64(NO_ROOM_TO_HOLD)
                     break
                 progress[HELD_SIZE] = _put_key(data, at, key_start, value_start, has_lengths, held_key, np.int64(0))
@@ -178,7 +184,7 @@ def copy_entries(
                 progress[ENTRIES_LEFT] -= 1
                 at = value_start + 4
                 continue
-            if record_start + size + LENGTH_SIZE > len(out):
+            if record_start + largest_key_size + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
                 break
             key_end = _put_key(data, at, key_start, value_start, has_lengths, out, record_start)
@@ -201,9 +207,9 @@ def copy_entries(
                 break
             at = end
             progress[ENTRIES_LEFT] -= 1
-        out[filled:record_start] = 0
-        key_starts[count], key_ends[count], ends[count] = record_start, key_end, value_end
+        out[filled_bytes:record_start] = 0
+        key_starts[record_count], key_ends[record_count], ends[record_count] = record_start, key_end, value_end
         _put_i32(value_end - key_end - LENGTH_SIZE, out, key_end)
-        filled = value_end
-        count += 1
-    return count, at, filled, error_code
+        filled_bytes = value_end
+        record_count += 1
+    return record_count, at, filled_bytes, error_code

@@ -28,7 +28,7 @@ def write_entries(
     begin: Long,
     end: Long,
     prefix_size: int,
-    in_queue: int,
+    is_queue: int,
     key_program: Longs,
     depth: int,
     has_lengths: int,
@@ -43,7 +43,7 @@ def write_entries(
     while begin < end:
         composite_start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         value_start, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
-        if in_queue:
+        if is_queue:
             at = copy_bytes(data, composite_start, key_end, out, at)
             continue
         spare_longs[0], spare_longs[1] = composite_start, key_end
@@ -55,10 +55,10 @@ def write_entries(
         namespace_start = spare_longs[2]
         if has_lengths:
             namespace_start += _size_of_length(spare_longs[2] - composite_start)
-            size = np.int64(1)
-            while size < 4 and _size_of_length(key_end - namespace_start - size) != size:
-                size += 1
-            key_end -= size
+            length_size = np.int64(1)
+            while length_size < 4 and _size_of_length(key_end - namespace_start - length_size) != length_size:
+                length_size += 1
+            key_end -= length_size
         at = copy_bytes(data, namespace_start, key_end, out, at)
         at = copy_bytes(data, composite_start, spare_longs[2], out, at)
         at = copy_bytes(data, value_start, begin, out, at)

@@ -30,8 +30,8 @@ class HeapWriter:
 
         self._header = header
         self._layouts = entry_layouts(header)
-        self._key_programs = [lower(layout.key) for layout in self._layouts]
-        self._prefix = prefix_size(max_parallelism)
+        self._key_programs = [lower(layout.key_tree) for layout in self._layouts]
+        self._prefix_size = prefix_size(max_parallelism)
         self._out = np.empty(0, np.uint8)
 
     def empty(self, key_group: int) -> bytes:
@@ -70,12 +70,22 @@ class HeapWriter:
         read_only = data.view()
         # A writeable array is another type, for which numba would compile the loop again.
         read_only.flags.writeable = False
-        in_queue = int(layout.kind is EntryKind.QUEUE_ELEMENT)
+        is_queue = int(layout.kind is EntryKind.QUEUE_ELEMENT)
         with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
             size = write_entries(
-                read_only, begin, end, self._prefix, in_queue, instructions, depth, int(layout.has_lengths), self._out
+                read_only,
+                begin,
+                end,
+                self._prefix_size,
+                is_queue,
+                instructions,
+                depth,
+                int(layout.has_lengths),
+                self._out,
             )
         if size < 0:
-            state = self._header.states[state_id].name
-            raise IntegrityError("the key of a record cannot be read, so the record cannot be written", state=state)
+            state_name = self._header.states[state_id].name
+            raise IntegrityError(
+                "the key of a record cannot be read, so the record cannot be written", state=state_name
+            )
         return self._out[:size].data

@@ -36,7 +36,7 @@ EMPTY_BLOCK_SIZE = len(BLOCK_HEAD) + 4
 
 TIME_SIZE = 8
 
-_PROCESSING, _EVENT = "_timer_state/processing_", "_timer_state/event_"
+_PROCESSING_PREFIX, _EVENT_PREFIX = "_timer_state/processing_", "_timer_state/event_"
 _OUTER_VERSION = 2
 """Version of `TimerSerializerSnapshot`."""
 
@@ -50,30 +50,34 @@ class TimerService:
     """A named set of timers of an operator (`InternalTimerServiceImpl`)."""
 
     name: str
-    key: SerializerSnapshot
-    namespace: SerializerSnapshot
+    key_serializer: SerializerSnapshot
+    namespace_serializer: SerializerSnapshot
 
     @cached_property
-    def program(self) -> Program:
+    def timer_program(self) -> Program:
         """Program that finds the end of a timer in a block."""
-        fields = (compile_key_program(self.key).tree, compile_program(self.namespace).tree, Fixed(TIME_SIZE))
+        fields = (
+            compile_key_program(self.key_serializer).tree,
+            compile_program(self.namespace_serializer).tree,
+            Fixed(TIME_SIZE),
+        )
         return Program("timer", Sequence(fields))
 
     @cached_property
-    def serializers(self) -> bytes:
+    def serializer_bytes(self) -> bytes:
         """Bytes of both serializers, which follow the name of the service."""
-        return snapshot_bytes(self.key) + snapshot_bytes(self.namespace)
+        return snapshot_bytes(self.key_serializer) + snapshot_bytes(self.namespace_serializer)
 
     @property
     def states(self) -> tuple[StateMetaInfo, StateMetaInfo]:
         """Canonical states of the service: timers in processing time, and timers in event time."""
-        return _timer_state(_PROCESSING + self.name, self), _timer_state(_EVENT + self.name, self)
+        return _timer_state(_PROCESSING_PREFIX + self.name, self), _timer_state(_EVENT_PREFIX + self.name, self)
 
 
-def read_services(block: bytes, kryo: int) -> tuple[TimerService, ...] | None:
+def read_services(block: bytes, kryo_version: int) -> tuple[TimerService, ...] | None:
     """Return the timer services in the block of a key group; None if it is unreadable, or another kind of block.
 
-    `kryo` is the major version of the writer's Kryo.
+    `kryo_version` is the major version of the writer's Kryo.
 
     Raises `HiddenTimerError` for a block whose services cannot be listed because a timer in it has no known end.
     """
@@ -81,7 +85,7 @@ def read_services(block: bytes, kryo: int) -> tuple[TimerService, ...] | None:
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))
     try:
-        services = tuple(_read_service(reader, kryo) for _ in range(reader.count(8)))
+        services = tuple(_read_service(reader, kryo_version) for _ in range(reader.count(8)))
     except HiddenTimerError:
         raise
     except RescaleError:
@@ -93,47 +97,52 @@ def timer_header(services: Iterable[TimerService], *, is_compressed: bool = Fals
     """Return the header of canonical state with the timers of these services; at least one service is needed."""
     all_services = tuple(services)
     return KeyedHeader(
-        is_compressed, all_services[0].key, tuple(state for service in all_services for state in service.states)
+        is_compressed,
+        all_services[0].key_serializer,
+        tuple(state for service in all_services for state in service.states),
     )
 
 
 def services_of(header: KeyedHeader) -> tuple[TimerService, ...]:
     """Return the services of a header that `timer_header` made."""
-    elements = [(state.name, serializer_of(state, SerializerKey.VALUE)) for state in header.states[::2]]
-    return tuple(TimerService(name.removeprefix(_PROCESSING), *element.nested) for name, element in elements)
+    timer_serializers = [(state.name, serializer_of(state, SerializerKey.VALUE)) for state in header.states[::2]]
+    return tuple(
+        TimerService(name.removeprefix(_PROCESSING_PREFIX), *timer_serializer.nested)
+        for name, timer_serializer in timer_serializers
+    )
 
 
-def _read_service(reader: ByteReader, kryo: int) -> TimerService:
+def _read_service(reader: ByteReader, kryo_version: int) -> TimerService:
     name, *serializers = reader.utf(), read_snapshot(reader), read_snapshot(reader)
-    service = TimerService(name, *(serializer.with_kryo(kryo) for serializer in serializers))
-    program = service.program
+    service = TimerService(name, *(serializer.with_kryo(kryo_version) for serializer in serializers))
+    timer_program = service.timer_program
     for _ in ("events", "processing"):
-        count = reader.count(TIME_SIZE)
-        if count:
-            reader.raw(_end_of_timers(program, reader, count) - reader.position)
+        timer_count = reader.count(TIME_SIZE)
+        if timer_count:
+            reader.raw(_end_of_timers(timer_program, reader, timer_count) - reader.position)
     return service
 
 
-def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
+def _end_of_timers(program: Program, reader: ByteReader, timer_count: int) -> int:
     import numpy as np  # planning seldom needs NumPy
 
     from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, walk_values
 
-    ends, fault = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
-    if fault == ERROR_TEXTS[SUBCLASS]:
-        raise HiddenTimerError(f"a timer contains {fault}")
-    if len(ends) < count:
-        raise reader.error(f"a timer cannot be read: {fault}")
+    ends, error_text = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, timer_count)
+    if error_text == ERROR_TEXTS[SUBCLASS]:
+        raise HiddenTimerError(f"a timer contains {error_text}")
+    if len(ends) < timer_count:
+        raise reader.error(f"a timer cannot be read: {error_text}")
     return int(ends[-1])
 
 
 def _timer_state(name: str, service: TimerService) -> StateMetaInfo:
     """Return the description that `RegisteredPriorityQueueStateBackendMetaInfo` writes for timers."""
-    body = ByteWriter()
+    snapshot_body = ByteWriter()
     for number in (COMPOSITE_MAGIC, _OUTER_VERSION, NESTED_MAGIC, NESTED_VERSION, 2):
-        body.i32(number)
-    body.raw(service.serializers)
+        snapshot_body.i32(number)
+    snapshot_body.raw(service.serializer_bytes)
     out = ByteWriter().utf(name).i32(StateKind.PRIORITY_QUEUE).i32(0)
     out.i32(1).utf(SerializerKey.VALUE)
-    write_versioned(out, SerializerSnapshot(TIMER.snapshot, max(TIMER.versions), body.bytes()))
+    write_versioned(out, SerializerSnapshot(TIMER.snapshot, max(TIMER.versions), snapshot_body.bytes()))
     return read_state_meta_info(ByteReader(out.bytes()))

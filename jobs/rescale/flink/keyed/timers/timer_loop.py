@@ -10,7 +10,7 @@ from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_walk import read_u32
 
 _TIME_SIZE = 8
-_SIGN = 0x80
+_SIGN_BIT = 0x80
 
 
 @compiled
@@ -31,7 +31,7 @@ def copy_timers(
         at += prefix_size
         key_starts[i] = at
         out[at : at + _TIME_SIZE] = data[ends[i] - _TIME_SIZE : ends[i]]
-        out[at] ^= _SIGN
+        out[at] ^= _SIGN_BIT
         out[at + _TIME_SIZE : at + size] = data[begin : ends[i] - _TIME_SIZE]
         at += size
         key_ends[i] = at
@@ -51,7 +51,7 @@ def copy_records(data: Bytes, begin: Long, end: Long, prefix_size: int, out: Byt
     while begin < end:
         time_start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         at = copy_bytes(data, time_start + _TIME_SIZE, key_end, out, at)
-        out[at] = data[time_start] ^ _SIGN
+        out[at] = data[time_start] ^ _SIGN_BIT
         at = copy_bytes(data, time_start + 1, time_start + _TIME_SIZE, out, at + 1)
         begin = key_end + LENGTH_SIZE
     return at

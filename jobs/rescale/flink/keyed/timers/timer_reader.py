@@ -28,12 +28,12 @@ class TimerReader:
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1) -> None:
-        self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
-        self._prefix = prefix_size(max_parallelism)
+        self._services_by_name = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
+        self._prefix_size = prefix_size(max_parallelism)
         self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
         self._records_at_once = batch_factor * RECORDS_AT_ONCE
         self._columns = [np.empty(self._records_at_once, np.int64) for _ in range(5)]
-        self._count = self._filled = 0
+        self._record_count = self._filled_bytes = 0
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
         """Yield all timers of the key groups, in order; each batch overwrites the previous one.
@@ -42,7 +42,7 @@ class TimerReader:
         bytes that are not timers, and `UnsupportedError` for a timer service that is not in the header, or a timer with
         an object of a subclass.
         """
-        self._count = self._filled = 0
+        self._record_count = self._filled_bytes = 0
         for key_group, chunks in key_groups:
             block = GroupBytes("raw keyed timers", key_group, chunks)
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
@@ -58,7 +58,7 @@ class TimerReader:
         """Consume the head of a service; return the id of its state of processing-time timers, and the service."""
         name = block.take(block.u16())
         try:
-            processing_id, service = self._services[decode_modified_utf8(name)]
+            processing_id, service = self._services_by_name[decode_modified_utf8(name)]
         except UnicodeError:
             raise block.error("has a service with an invalid name") from None
         except KeyError as unknown:
@@ -69,7 +69,7 @@ class TimerReader:
                 found=str(unknown),
                 advice=f"rescale the snapshot from which this one was made, or {RESCALE_CANONICAL_SAVEPOINT}",
             ) from None
-        expected_serializers = service.serializers
+        expected_serializers = service.serializer_bytes
         if block.take(len(expected_serializers)) != expected_serializers:
             raise block.error(f"has timers of {service.name} whose serializers differ from those in other key groups")
         return processing_id, service
@@ -77,49 +77,54 @@ class TimerReader:
     def _read_timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
-        key_starts, key_ends, ends, states, groups = self._columns
-        program, remaining = service.program, block.non_negative_i32()
-        while remaining:
-            if self._count == self._records_at_once:
+        key_starts, key_ends, ends, state_ids, key_groups = self._columns
+        timer_program, remaining_count = service.timer_program, block.non_negative_i32()
+        while remaining_count:
+            if self._record_count == self._records_at_once:
                 yield from self._take_batch()
-            timer_ends, fault = walk_values(
-                program, block.bytes, block.at, min(remaining, self._records_at_once - self._count)
+            timer_ends, error_text = walk_values(
+                timer_program, block.bytes, block.at, min(remaining_count, self._records_at_once - self._record_count)
             )
             if not len(timer_ends):
-                if fault == ERROR_TEXTS[SUBCLASS]:
+                if error_text == ERROR_TEXTS[SUBCLASS]:
                     raise UnsupportedError(
-                        f"raw keyed timers have no lengths, and one in key group {block.key_group} contains {fault}",
+                        f"raw keyed timers have no lengths, and one in key group {block.key_group} contains "
+                        f"{error_text}",
                         offset=block.offset,
                         advice=RESCALE_CANONICAL_SAVEPOINT,
                     )
                 if not block.fill():
-                    raise block.error(f"has a timer that cannot be read: {fault}")
+                    raise block.error(f"has a timer that cannot be read: {error_text}")
                 continue
-            room = slice(self._count, self._count + len(timer_ends))
-            number_of_timers, filled = copy_timers(
+            free_slots = slice(self._record_count, self._record_count + len(timer_ends))
+            new_timer_count, new_filled_bytes = copy_timers(
                 block.bytes,
                 block.at,
                 timer_ends,
-                self._prefix,
+                self._prefix_size,
                 self._out,
-                self._filled,
-                key_starts[room],
-                key_ends[room],
+                self._filled_bytes,
+                key_starts[free_slots],
+                key_ends[free_slots],
             )
-            if not number_of_timers:
+            if not new_timer_count:
                 yield from self._take_batch()
                 self._make_room(int(timer_ends[0]) - block.at)
                 continue
-            room = slice(self._count, self._count + number_of_timers)
-            ends[room], states[room], groups[room] = key_ends[room] + LENGTH_SIZE, state_id, block.key_group
-            self._count, self._filled = self._count + number_of_timers, filled
-            block.at = int(timer_ends[number_of_timers - 1])
-            remaining -= number_of_timers
+            free_slots = slice(self._record_count, self._record_count + new_timer_count)
+            ends[free_slots], state_ids[free_slots], key_groups[free_slots] = (
+                key_ends[free_slots] + LENGTH_SIZE,
+                state_id,
+                block.key_group,
+            )
+            self._record_count, self._filled_bytes = self._record_count + new_timer_count, new_filled_bytes
+            block.at = int(timer_ends[new_timer_count - 1])
+            remaining_count -= new_timer_count
 
     def _take_batch(self) -> Iterator[Records]:
-        if self._count:
-            yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
-        self._count = self._filled = 0
+        if self._record_count:
+            yield Records(self._out[: self._filled_bytes], *(column[: self._record_count] for column in self._columns))
+        self._record_count = self._filled_bytes = 0
 
     def _make_room(self, timer_size: int) -> None:
         if timer_size + _BYTES_BESIDE_TIMER > len(self._out):

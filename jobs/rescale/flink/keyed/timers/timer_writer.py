@@ -25,15 +25,17 @@ class TimerWriter:
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
         services = services_of(header)
-        self._prefix = prefix_size(max_parallelism)
+        self._prefix_size = prefix_size(max_parallelism)
         self._head = BLOCK_HEAD + _i32(len(services))
-        self._services = [ByteWriter().utf(service.name).raw(service.serializers).bytes() for service in services]
+        self._service_heads = [
+            ByteWriter().utf(service.name).raw(service.serializer_bytes).bytes() for service in services
+        ]
         self._out = np.empty(0, np.uint8)
-        self._empty = b"".join(self.write(0, lambda _: ()))
+        self._empty_group = b"".join(self.write(0, lambda _: ()))
 
     def empty(self, key_group: int) -> bytes:  # noqa: ARG002
         """Return the bytes of a key group without timers."""
-        return self._empty
+        return self._empty_group
 
     def write(
         self,
@@ -48,9 +50,9 @@ class TimerWriter:
         from rescale.flink.keyed.blocks.block_loop import count_records
 
         yield self._head
-        for number, head in enumerate(self._services):
+        for service_index, head in enumerate(self._service_heads):
             yield head
-            for state_id in (2 * number + 1, 2 * number):
+            for state_id in (2 * service_index + 1, 2 * service_index):
                 yield _i32(sum(count_records(*block) for block in blocks_of(state_id)))
                 for block in blocks_of(state_id):
                     yield self._timer_bytes(*block)
@@ -60,7 +62,7 @@ class TimerWriter:
 
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
-        return self._out[: copy_records(data, begin, end, self._prefix, self._out)].data
+        return self._out[: copy_records(data, begin, end, self._prefix_size, self._out)].data
 
 
 def _i32(number: int) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Codes, Flags, Longs
+from rescale.flink.arrays import Bytes, Flags, HashCodes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.heap.heap_entries import EntryKind
@@ -28,15 +28,21 @@ def _read_time(data: Bytes, at: Long) -> Long:
 
 @compiled
 def unmark_old_records(
-    data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, is_kept: Flags
+    data: Bytes,
+    key_ends: Longs,
+    ends: Longs,
+    state_ids: Longs,
+    kind_by_state: Longs,
+    cutoff_by_state: Longs,
+    is_kept: Flags,
 ) -> Long:
-    """Clear the flags of records with an old value; values last accessed up to the time `cutoffs[state id]` are old.
+    """Clear the flags of records with an old value; it is old if last accessed up to `cutoff_by_state[state id]`.
 
-    `kinds` has the `EntryKind` of each state; -1 for a state without a cutoff. The flags of lists and of states without
-    a cutoff do not change. Returns the index of a value that is too short to have a time; -1 if there is none.
+    `kind_by_state` has the `EntryKind` of each state; -1 for a state without a cutoff. The flags of lists and of states
+    without a cutoff do not change. Returns the index of a value that is too short to have a time; -1 if there is none.
     """
-    for i in range(len(states)):
-        kind = kinds[states[i]]
+    for i in range(len(state_ids)):
+        kind = kind_by_state[state_ids[i]]
         if kind != _VALUE and kind != _MAP:
             continue
         at = key_ends[i] + LENGTH_SIZE
@@ -46,7 +52,7 @@ def unmark_old_records(
             at += 1
         if at + TIME_SIZE > ends[i]:
             return i
-        if _read_time(data, at) <= cutoffs[states[i]]:
+        if _read_time(data, at) <= cutoff_by_state[state_ids[i]]:
             is_kept[i] = False
     return np.int64(-1)
 
@@ -59,7 +65,7 @@ def _element_end(
     instructions: Longs,
     depth: int,
     spare_longs: Longs,
-    spare_hashes: Codes,
+    spare_hashes: HashCodes,
     spare_flags: Bytes,
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
@@ -81,21 +87,21 @@ def shorten_lists(
     data: Bytes,
     key_ends: Longs,
     ends: Longs,
-    indices: Longs,
+    list_indices: Longs,
     instructions: Longs,
     depth: int,
     cutoff: Long,
     is_kept: Flags,
 ) -> tuple[Long, Long]:
-    """Remove old elements from the lists at `indices`, in place; clear the flags of lists left empty.
+    """Remove old elements from the lists at `list_indices`, in place; clear the flags of lists left empty.
 
     An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
     `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
-    for i in indices:
+    for i in list_indices:
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
-        at, filled = begin, begin
+        at, kept_end = begin, begin
         while at < end:
             element_end, error_code = _element_end(
                 data, at, end, instructions, depth, spare_longs, spare_hashes, spare_flags
@@ -103,18 +109,18 @@ def shorten_lists(
             if error_code != FINE:
                 return i, error_code
             if _read_time(data, at) > cutoff:
-                if filled > begin:
-                    data[filled] = DELIMITER
-                    filled += 1
-                filled = copy_bytes(data, at, element_end, data, filled)
+                if kept_end > begin:
+                    data[kept_end] = DELIMITER
+                    kept_end += 1
+                kept_end = copy_bytes(data, at, element_end, data, kept_end)
             at = element_end + 1
-        if filled == begin and begin < end:
+        if kept_end == begin and begin < end:
             is_kept[i] = False
-        elif filled < end:
-            size, length_at = filled - begin, key_ends[i]
+        elif kept_end < end:
+            size, length_at = kept_end - begin, key_ends[i]
             data[length_at], data[length_at + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF
             data[length_at + 2], data[length_at + 3] = size >> 8 & 0xFF, size & 0xFF
-            ends[i] = filled
+            ends[i] = kept_end
     return np.int64(-1), np.int64(FINE)
 
 
@@ -123,30 +129,30 @@ def find_elements(
     data: Bytes,
     key_ends: Longs,
     ends: Longs,
-    indices: Longs,
+    list_indices: Longs,
     instructions: Longs,
     depth: int,
     owners: Longs,
-    begins: Longs,
+    element_starts: Longs,
     element_ends: Longs,
 ) -> tuple[Long, Long, Long]:
-    """Find the elements of the lists at `indices`.
+    """Find the elements of the lists at `list_indices`.
 
-    For each element, `owners` gets the index of its list, `begins` the start of its time, and `element_ends` its end.
+    For each element, `owners` gets the index of its list, `element_starts` its start, and `element_ends` its end.
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read or -1, error
     code or `FINE`).
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
-    count = np.int64(0)
-    for i in indices:
+    element_count = np.int64(0)
+    for i in list_indices:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
             element_end, error_code = _element_end(
                 data, at, end, instructions, depth, spare_longs, spare_hashes, spare_flags
             )
             if error_code != FINE:
-                return count, i, error_code
-            owners[count], begins[count], element_ends[count] = i, at, element_end
-            count += 1
+                return element_count, i, error_code
+            owners[element_count], element_starts[element_count], element_ends[element_count] = i, at, element_end
+            element_count += 1
             at = element_end + 1
-    return count, np.int64(-1), np.int64(FINE)
+    return element_count, np.int64(-1), np.int64(FINE)

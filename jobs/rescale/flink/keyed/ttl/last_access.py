@@ -36,26 +36,26 @@ def milliseconds(instant: datetime) -> int:
     return (instant - _EPOCH) // timedelta(milliseconds=1)
 
 
-def format_time(time: int) -> str:
+def format_time(time_ms: int) -> str:
     """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if it is beyond all dates."""
     try:
-        instant = _EPOCH + timedelta(milliseconds=time)
+        instant = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
-        return f"{time} ms since 1970"
+        return f"{time_ms} ms since 1970"
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class AgeRule(NamedTuple):
     """Rule for a state: values last accessed at or before `cutoff` (ms since 1970) are left out.
 
-    For a list, `element` is the type of an element after its time; for other kinds it is None.
+    For a list, `element_tree` is the type of an element after its time; for other kinds it is None.
     """
 
     state_id: int
-    name: str
+    state_name: str
     kind: EntryKind
     cutoff: int
-    element: TypeTree | None
+    element_tree: TypeTree | None
 
 
 def timed_serializer(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
@@ -72,7 +72,7 @@ def timed_serializer(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapsho
         (serializer,) = serializer.nested
     if serializer.class_name == TTL.snapshot and serializer.values(UNKNOWN):
         return kind, serializer  # the serializer of the value after the time is unknown
-    classes_before_value = [inner.class_name for inner in serializer.nested[:-1]]
+    classes_before_value = [nested.class_name for nested in serializer.nested[:-1]]
     if serializer.class_name != TTL.snapshot or classes_before_value != [LONG.snapshot]:
         return None
     return kind, serializer.nested[-1]
@@ -102,13 +102,13 @@ def _rule(state_id: int, state: StateMetaInfo, cutoff: int) -> AgeRule:
     return AgeRule(state_id, state.name, kind, cutoff, element_tree)
 
 
-def unreadable_time_error(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
-    """Return the error for a value of the state `name` without a readable time.
+def unreadable_time_error(state_name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
+    """Return the error for a value of the state `state_name` without a readable time.
 
     `error_code` is the error code for a list whose elements cannot be read (`java_hash.ERROR_TEXTS`).
     """
     if error_code == SUBCLASS:
         return UnsupportedError(
-            f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[error_code]}", state=name
+            f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[error_code]}", state=state_name
         )
-    return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)
+    return SnapshotError("a value of this state has no time of last access where Flink writes it", state=state_name)

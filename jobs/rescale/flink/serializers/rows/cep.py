@@ -9,7 +9,7 @@ from __future__ import annotations
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_nested, inner, trees_of
+from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_nested, same_tree, trees_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Text, TypeTree, Union
 
@@ -62,7 +62,7 @@ ROWS = (
         nested_snapshot(_BUFFER_PACKAGE + "SharedBufferNode$SharedBufferNodeSerializer"),
         "SharedBufferNode",
         {1: "1.8"},
-        from_nested(1, inner),
+        from_nested(1, same_tree),
         until=LAST_OF_FLINK_1,
     ),
     composite_row(

@@ -60,8 +60,8 @@ def _array_row(element: str, values: Values, name: str = "") -> Serializer:
     )
 
 
-def _number_array_row(kind: str, size: int) -> Serializer:
-    return _array_row(f"{kind}Primitive", Repeat((Fixed(size),), folds=False), kind)
+def _number_array_row(primitive: str, size: int) -> Serializer:
+    return _array_row(f"{primitive}Primitive", Repeat((Fixed(size),), folds=False), primitive)
 
 
 def _nullable_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:

@@ -6,7 +6,7 @@ from rescale.flink.advice import REPLACE_SINK
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import fields, outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import Serializer, from_all_nested, from_nested, inner
+from rescale.flink.serializers.serializer import Serializer, from_all_nested, from_nested, same_tree
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Union
 
 _STATE_PACKAGE = "org.apache.flink.runtime.state."
@@ -28,7 +28,7 @@ TTL_AWARE = Serializer(
     "TTL aware",
     {1: "2.0"},
     fields("isTtlEnabled:flag", "inner:snapshot"),
-    from_nested(1, inner),
+    from_nested(1, same_tree),
 )
 
 TTL = composite_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.flink.serializers.layouts import external, fields, outer_fields, row_data, sorted_map
 from rescale.flink.serializers.rows.core import MAP
 from rescale.flink.serializers.rows.families import composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import Serializer, TreeOf, from_all_nested, from_nested, inner
+from rescale.flink.serializers.serializer import Serializer, TreeOf, from_all_nested, from_nested, same_tree
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Opaque, Sequence, TypeTree
 
@@ -105,8 +105,8 @@ ROWS = (
     Serializer(_TYPEUTILS + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
     simple_row(nested_snapshot(_VIEW_PACKAGE + "NullSerializer"), "Null", since="1.9"),
     composite_row(_VIEW_PACKAGE + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
-    composite_row(_VIEW_PACKAGE + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, from_nested(1, inner)),
-    composite_row(_VIEW_PACKAGE + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, from_nested(1, inner)),
+    composite_row(_VIEW_PACKAGE + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, from_nested(1, same_tree)),
+    composite_row(_VIEW_PACKAGE + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, from_nested(1, same_tree)),
     composite_row(
         nested_snapshot(_MULTISET_PACKAGE + "MetaSqnInfoSerializer"),
         "MetaSqnInfo",
@@ -122,6 +122,6 @@ ROWS = (
         "RowDataKey",
         {0: "2.2"},
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"),
-        from_nested(1, inner),
+        from_nested(1, same_tree),
     ),
 )

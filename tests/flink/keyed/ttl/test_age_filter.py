@@ -1,4 +1,4 @@
-"""`YoungRecords` and `OldRecords` leave old values out of batches, both as decided record by record."""
+"""`AgeFilter` and `CountingAgeFilter` leave old values out of batches, both as decided record by record."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rescale.flink.keyed.blocks.records import RecordReader, Records, framed_size
 from rescale.flink.keyed.heap.heap_entries import EntryKind
+from rescale.flink.keyed.ttl.age_filter import AgeFilter
+from rescale.flink.keyed.ttl.counting_age_filter import CountingAgeFilter, LeftOutCounts
 from rescale.flink.keyed.ttl.last_access import AgeRule
-from rescale.flink.keyed.ttl.old_records import LeftOut, OldRecords
-from rescale.flink.keyed.ttl.young_records import YoungRecords
 from rescale.flink.serializers.type_tree import Fixed, Flagged, Text
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.canonical import Record, read_group, write_group
@@ -27,7 +27,7 @@ RULES = (
     AgeRule(NUMBERS, "numbers", EntryKind.LIST, UNTIL, Fixed(8)),
     AgeRule(TEXTS, "texts", EntryKind.LIST, UNTIL, Text()),
 )
-NAMES = {rule.state_id: rule.name for rule in RULES}
+NAMES = {rule.state_id: rule.state_name for rule in RULES}
 
 Element = tuple[int, bytes]
 """A time of last access, and the bytes after it."""
@@ -79,19 +79,19 @@ def is_young(value: bytes) -> bool:
     return int(struct.unpack(">q", value[:8])[0]) > UNTIL
 
 
-def expected(record: Record) -> tuple[Record | None, LeftOut]:
+def expected(record: Record) -> tuple[Record | None, LeftOutCounts]:
     """Return what stays of a record, and what is left out."""
     if record.state == VALUE and not is_young(record.value):
-        return None, LeftOut(1)
+        return None, LeftOutCounts(1)
     if record.state == MAP and record.value[0] != 1 and not is_young(record.value[1:]):
-        return None, LeftOut(1)
+        return None, LeftOutCounts(1)
     if record.state not in (NUMBERS, TEXTS):
-        return record, LeftOut()
+        return record, LeftOutCounts()
     elements = elements_of(record)
     young = [element for element in elements if is_young(element)]
     if not young:
-        return None, LeftOut(1, len(elements))
-    return record._replace(value=b",".join(young)), LeftOut(0, len(elements) - len(young))
+        return None, LeftOutCounts(1, len(elements))
+    return record._replace(value=b",".join(young)), LeftOutCounts(0, len(elements) - len(young))
 
 
 def batch(group: Sequence[Record], max_parallelism: int) -> Records:
@@ -104,7 +104,12 @@ def batch(group: Sequence[Record], max_parallelism: int) -> Records:
 
 def content(records: Records) -> list[Record]:
     data = records.data.tobytes()
-    columns = (records.states.tolist(), records.key_starts.tolist(), records.key_ends.tolist(), records.ends.tolist())
+    columns = (
+        records.state_ids.tolist(),
+        records.key_starts.tolist(),
+        records.key_ends.tolist(),
+        records.ends.tolist(),
+    )
     listing = []
     for state, start, limit, end in zip(*columns, strict=True):
         assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4
@@ -122,25 +127,25 @@ def test_old_values_are_left_out_by_fast_path_and_slow_twin(group: list[Record],
     staying = [record for record, _ in outcomes if record is not None]
     everything = batch(group, max_parallelism)
     before = content(everything)
-    slow = OldRecords(RULES, max_parallelism)
-    assert content(YoungRecords(RULES, 5).remaining(everything)) == staying
-    young = slow.remaining(everything)
+    slow = CountingAgeFilter(RULES, max_parallelism)
+    assert content(AgeFilter(RULES, 5).filter(everything)) == staying
+    young = slow.filter(everything)
     assert content(young) == staying
     assert content(everything) == before == group
-    totals = dict.fromkeys(NAMES.values(), LeftOut())
+    totals = dict.fromkeys(NAMES.values(), LeftOutCounts())
     for record, (_, left_out) in zip(group, outcomes, strict=True):
         if record.state in NAMES:
             totals[NAMES[record.state]] = totals[NAMES[record.state]].plus(left_out)
     assert slow.left_out == totals
-    assert framed_size(everything, max_parallelism) == framed_size(young, max_parallelism) + slow.bytes
+    assert framed_size(everything, max_parallelism) == framed_size(young, max_parallelism) + slow.saved_bytes
     assert framed_size(everything, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
 
 
 def test_state_without_a_rule_stays_unchanged() -> None:
     group = [Record(VALUE, b"k", b"short"), Record(NUMBERS, b"k", b"no list")]
     rules = [rule for rule in RULES if rule.state_id == MAP]
-    assert content(YoungRecords(rules, 5).remaining(batch(group, 128))) == group
-    assert content(OldRecords(rules, 128).remaining(batch(group, 128))) == group
+    assert content(AgeFilter(rules, 5).filter(batch(group, 128))) == group
+    assert content(CountingAgeFilter(rules, 128).filter(batch(group, 128))) == group
     assert read_group(write_group(3, group, 128), 128)[0][1] == group[0]
 
 
@@ -165,7 +170,7 @@ SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
 def test_value_without_a_readable_time_is_refused(
     rules: Sequence[AgeRule], record: Record, error: type[RescaleError]
 ) -> None:
-    for count in (YoungRecords(rules, 5).remaining, OldRecords(rules, 128).remaining):
+    for count in (AgeFilter(rules, 5).filter, CountingAgeFilter(rules, 128).filter):
         with pytest.raises(error) as caught:
             count(batch([record], 128))
-        assert [caught.value.state] == [rule.name for rule in rules if rule.state_id == record.state]
+        assert [caught.value.state] == [rule.state_name for rule in rules if rule.state_id == record.state]
