@@ -317,7 +317,7 @@ def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> N
     options = {**native_options(cluster, {}), **RETAINED}
     job_id = cluster.run(1, options=options)
     with (
-        patch.object(Flink, "latest_checkpoint", return_value=None),
+        patch.object(Flink, "latest_checkpoint_uri", return_value=None),
         pytest.raises(RequestError, match="the job has stored no checkpoint in a directory"),
     ):
         look(cluster, job_id, options)

@@ -82,7 +82,7 @@ def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pyt
         Flink, "job_overview", lambda *_: JobOverview(job_id, "clicks", "RUNNING", {"running": 2, "total": 2})
     )
     monkeypatch.setattr(Flink, "job", lambda *_: Job(job_id, "clicks", "RUNNING", next(answers)))
-    monkeypatch.setattr(Flink, "restored_from", lambda *_: "s3://b/result")
+    monkeypatch.setattr(Flink, "restored_snapshot_uri", lambda *_: "s3://b/result")
     question = JobStartQuestion("http://127.0.0.1:9", job_id)
     assert question.ask() is None
     answer = question.ask()
