@@ -66,7 +66,7 @@ _protected_device_paths: dict[str, DevicePath] = {}
 """Device paths of protected directories, by the path that was given."""
 
 _checked_identities: dict[Path, Identity] = {}
-_first_destinations: dict[Path, str] = {}
+_first_real_paths: dict[Path, str] = {}
 _made_identities: set[Identity] = set()
 
 
@@ -85,7 +85,7 @@ def protected_folders() -> tuple[str, ...]:
 
 def forget() -> None:
     """Forget which directories are protected or made, and where paths led, as at the start of the process."""
-    for cache in (_protected_device_paths, _checked_identities, _first_destinations, _made_identities):
+    for cache in (_protected_device_paths, _checked_identities, _first_real_paths, _made_identities):
         cache.clear()
 
 
@@ -299,16 +299,16 @@ def _opened_parent(path: Path) -> Iterator[int]:
 
 
 def _check_folder(folder: Path, descriptor: int, identity: Identity) -> None:
-    destination = os.path.realpath(folder)
-    if _first_destinations.setdefault(folder, destination) != destination:
+    real_path = os.path.realpath(folder)
+    if _first_real_paths.setdefault(folder, real_path) != real_path:
         raise RequestError(
             "a directory was replaced by another one while Rescale wrote to it",
             path=str(folder),
-            expected=_first_destinations[folder],
-            found=destination,
+            expected=_first_real_paths[folder],
+            found=real_path,
             advice=Advice("find out what changed it, undo that, then ", SAME_COMMAND),
         )
-    _refuse_protected(folder, destination)
+    _refuse_protected(folder, real_path)
     if is_below_documents(folder):
         refuse_link_or_mount(folder)
         with opened_folder(folder.parent):
@@ -318,7 +318,7 @@ def _check_folder(folder: Path, descriptor: int, identity: Identity) -> None:
     _checked_identities[folder] = identity
 
 
-def _refuse_protected(folder: Path, destination: str) -> None:
+def _refuse_protected(folder: Path, real_path: str) -> None:
     if not _protected_device_paths:
         return
     device_path = device_path_of(folder)
@@ -328,7 +328,7 @@ def _refuse_protected(folder: Path, destination: str) -> None:
                 "this directory is the source or lies in it, and Rescale never writes to a source",
                 path=str(folder),
                 expected=f"a directory apart from {given_path}",
-                found=destination,
+                found=real_path,
                 advice="name a directory from which no link or mount leads into the source",
             )
 
