@@ -99,9 +99,9 @@ def document_of(
     or were not written by Rescale.
     """
     digest = None if uri.endswith(".json") else digest_of_claim(uri)
-    plan = Places(uri, digest).plan if digest is not None else uri
-    if plan.endswith(".json"):
-        if digest is None and not exists(plan):
+    plan_or_snapshot = Places(uri, digest).plan if digest is not None else uri
+    if plan_or_snapshot.endswith(".json"):
+        if digest is None and not exists(plan_or_snapshot):
             raise _nothing_to_report(uri)
         if release_line is not None:
             raise RequestError(
@@ -111,7 +111,7 @@ def document_of(
                 advice="inspect the published target instead",
             )
         with _refusing_damage(uri):
-            return run_document(load_plan(plan))
+            return run_document(load_plan(plan_or_snapshot))
     try:
         snapshot = open_snapshot(uri, allow_prefixes, labels, moves=moves)
     except NoSnapshotError:

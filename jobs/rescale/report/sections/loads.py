@@ -162,4 +162,4 @@ def group_counts_text(max_parallelism: int, parallelism: int) -> str:
 
 def fullest(sizes: Sequence[int], subtask_count: int) -> list[tuple[int, int]]:
     """Return (subtask, bytes) of the `subtask_count` fullest subtasks, the fullest first."""
-    return sorted(enumerate(sizes), key=lambda load: (-load[1], load[0]))[:subtask_count]
+    return sorted(enumerate(sizes), key=lambda item: (-item[1], item[0]))[:subtask_count]

@@ -95,7 +95,7 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
             shape = arrow(operator.parallelism, operator.new_parallelism)
             maximum = arrow(operator.max_parallelism, operator.new_max_parallelism)
             labels_by_change.setdefault((shape, maximum), []).append(operator.label)
-    for (parallelism, maximum), labels in sorted(labels_by_change.items(), key=lambda change: -len(change[1]))[
+    for (parallelism, maximum), labels in sorted(labels_by_change.items(), key=lambda item: -len(item[1]))[
         :_MOST_NAMED
     ]:
         yield (first_of(labels, _MOST_NAMED), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
