@@ -30,7 +30,7 @@ class PlannedSource(NamedTuple):
         """Bytes of each key group: exact for a stream, else estimated."""
         match self.place:
             case StreamPlace(groups=groups):
-                return tuple(group[1] if group is not None else 0 for group in groups)
+                return tuple(length for _, length in (group or (0, 0) for group in groups))
             case _:
                 return self.estimates
 

@@ -42,7 +42,7 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
 
     @property
     def size(self) -> int:
-        return sum(group[1] for group in self.groups if group is not None)
+        return sum(length for _, length in filter(None, self.groups))
 
     @property
     def extents(self) -> list[tuple[int, Extent]]:
