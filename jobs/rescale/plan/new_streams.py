@@ -29,7 +29,7 @@ from rescale.plan.pieces import Piece
 from rescale.snapshot.places import DatabasePlace
 
 META_STREAM = "METADATA"
-"""Local name of the stream with the header of a RocksDB directory, which is not a file of the database."""
+"""`local_name` of the header of a RocksDB directory, which is not a file of the database."""
 
 
 class StateElements(NamedTuple):
