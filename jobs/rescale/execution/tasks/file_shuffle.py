@@ -51,7 +51,7 @@ class FileShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        due_partitions = sorted(sizes.items(), key=lambda partition: -partition[1])
+        due_partitions = sorted(sizes.items(), key=lambda item: -item[1])
         results = self._pool.run(_WriteTask(work, self._send_once()), due_partitions, progress)
         return [result for partition_results in results for result in partition_results]
 

@@ -126,9 +126,9 @@ class KeyedWriter(Protocol[Work, Result]):
         """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred_size: int) -> int | None:
-        """Return the size that a write range of the new streams should have; None if a stream is one range.
+        """Return the size in bytes of a write range of the new streams; None if a stream is one range.
 
-        `preferred_size` is a size that suits the amount of state.
+        `preferred_size` suits the amount of state.
         """
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[Work]:

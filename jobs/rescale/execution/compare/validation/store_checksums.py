@@ -99,7 +99,7 @@ def _common_etag_checksum(source: SnapshotFiles, result: SnapshotFiles, check: F
 
 
 class _SnapshotChecksums:
-    """The files of one snapshot with their store's checksums; headers are read through `headers`."""
+    """The files of one snapshot with their store's checksums; headers are read from `header_files`."""
 
     def __init__(self, files: SnapshotFiles, header_files: SnapshotFiles) -> None:
         self._snapshot_files = files

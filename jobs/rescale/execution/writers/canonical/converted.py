@@ -118,7 +118,7 @@ class _Conversion:
     def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
         wanted_groups = self.stream.key_group_range
-        for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
+        for database, place in sorted(self.rekeying.databases, key=lambda pair: pair[1].key_groups):
             common_groups = wanted_groups.intersection(KeyGroupRange(*place.key_groups))
             if len(common_groups):
                 yield from self._database_pieces(database, common_groups)
