@@ -62,7 +62,7 @@ def place_of_changes(base: Manifest) -> ChangesPlace | None:
 def continued_manifest(
     base: Manifest, tables: Mapping[str, Sequence[NewTable]], place: ChangesPlace, creation_time: int
 ) -> Manifest:
-    """Return the MANIFEST of `base` with new files above it.
+    """Return the MANIFEST `base` with new files above its own.
 
     `tables` maps the name of each state to its new files, in the order of their keys. Files of `base` keep their names;
     files of states that are not in `tables` are left out. New files are numbered in order, state by state.
