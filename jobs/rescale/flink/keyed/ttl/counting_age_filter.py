@@ -1,4 +1,4 @@
-"""Removes and counts old values in records, as `AgeFilter` does with compiled loops.
+"""Removes and counts old values in records; `AgeFilter` removes them with compiled loops.
 
 Validation reads the source through `CountingAgeFilter`, and a run moves state through `AgeFilter`. The two classes
 share only the loop that finds the end of a list's element.
