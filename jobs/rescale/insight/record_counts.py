@@ -77,7 +77,7 @@ def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles
     groups = [(extent, stream) for stream in streams for _, extent in stream.filled_groups]
     if not groups:
         return 0
-    groups.sort(key=lambda group: group[0].length)
+    groups.sort(key=lambda pair: pair[0].length)
     extent, stream = groups[len(groups) // 2]
     stored_bytes = files.beginning(extent, _MOST_BYTES_READ)
     record_count, counted_share = _count_records(
