@@ -155,7 +155,7 @@ def read(
 def runs_of(
     records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
 ) -> Callable[[int], Iterator[RecordBlock]]:
-    """Return a function from a state id to the blocks of its records, which are cut after these numbers of records."""
+    """Return a function from a state id to the blocks of its records; a cut is the number of records before it."""
     prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in records:
         key = prefix + record.key
