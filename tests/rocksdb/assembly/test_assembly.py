@@ -197,9 +197,9 @@ def test_epochs_are_dropped_if_a_source_has_none() -> None:
     assert {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files} == {None}
 
 
-def test_sources_that_share_keys_in_a_level_are_refused() -> None:
+def test_sources_that_overlap_in_a_level_are_refused() -> None:
     sources = [database(0, 8, live(4, b"\1", b"\x08\1", level=1)), database(8, 15, live(4, b"\x08", b"\x0f", level=1))]
-    with pytest.raises(SnapshotError, match="keys in common") as caught:
+    with pytest.raises(SnapshotError, match="level of a database overlap") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert caught.value.state == "state"
 

@@ -265,7 +265,7 @@ class _Assembly:
         for before, after in pairwise(sorted_files):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:
                 raise SnapshotError(
-                    "two files of one level of a database have keys in common",
+                    "two files of one level of a database overlap",
                     path=self._sources[0][1].uri,
                     state=state,
                     found=f"level {before.level}, up to {before.largest_user_key.hex()} and from "

@@ -220,7 +220,7 @@ class _Proof:
         for first, second in pairwise(sorted_files):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
                 file_names = f"{first.name}, {second.name}"
-                raise self._error("two files of one level have keys in common", state=family.name, found=file_names)
+                raise self._error("two files of one level overlap", state=family.name, found=file_names)
 
     def _error(
         self, what: str, *, state: str | None = None, expected: object = None, found: object = None

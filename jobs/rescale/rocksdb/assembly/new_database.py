@@ -86,7 +86,7 @@ def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
     for before, after in pairwise(tables):
         if before.largest_key >= after.smallest_key:
             raise IntegrityError(
-                "two new SST files have keys in common",
+                "two new SST files overlap",
                 state=state,
                 expected=f"a key after {before.largest_key.hex()}",
                 found=after.smallest_key.hex(),
