@@ -62,31 +62,31 @@ class CheckList:
         return Diagnosis(all(check.outcome is not CheckOutcome.ERROR for check in self.done), tuple(self.done))
 
     @contextmanager
-    def trying(self, subject: str, tried: str, meaning: str) -> Iterator[Trial]:
+    def trying(self, subject: str, tried: str, meaning: str) -> Iterator[PendingCheck]:
         """Provide a check to the block. An error of the block makes the check fail, but a bug of Rescale is raised."""
-        trial = Trial(self, subject, tried)
+        check = PendingCheck(self, subject, tried)
         try:
-            yield trial
+            yield check
         except Exception as exception:
             error = as_rescale_error(exception)
             if isinstance(exception, OSError) and isinstance(error, InternalError):
-                trial.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSION_ADVICE)
+                check.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSION_ADVICE)
                 return
             if isinstance(error, InternalError):
                 raise
             self.unreachable = self.unreachable or not error.is_final
-            trial.fail(result_text(error), meaning, error.advice)
+            check.fail(result_text(error), meaning, error.advice)
 
-    def add(self, trial: Trial, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:
+    def add(self, check: PendingCheck, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:
         """Add a check. An `Advice`, and names that are not UTF-8, become texts that JSON can hold."""
         if isinstance(advice, Advice):
             advice = str(advice) if self._wording is None else advice.worded(self._wording)
-        tried, result = encodable(trial.tried), encodable(result)
-        self.done.append(Check(trial.subject, tried, outcome, result, meaning, advice))
+        tried, result = encodable(check.tried), encodable(result)
+        self.done.append(Check(check.subject, tried, outcome, result, meaning, advice))
 
 
 @dataclass(frozen=True)
-class Trial:
+class PendingCheck:
     """A check that is being made; its methods add its outcome to `checks`."""
 
     checks: CheckList

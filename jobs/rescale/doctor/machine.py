@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rescale.doctor.checks import CheckList, Trial
+from rescale.doctor.checks import CheckList, PendingCheck
 from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
 from rescale.text.units import human_bytes
@@ -37,42 +37,42 @@ def check_java(checks: CheckList) -> None:
     java_home = os.environ.get("JAVA_HOME")
     program = str(Path(java_home, "bin", "java")) if java_home else "java"
     tried = f"{program} -version" + (" (of JAVA_HOME)" if java_home else "")
-    with checks.trying("Java", tried, _MEANING_WITHOUT_JAVA) as trial:
+    with checks.trying("Java", tried, _MEANING_WITHOUT_JAVA) as check:
         if shutil.which(program) is None:
-            trial.warn("there is no such program", _MEANING_WITHOUT_JAVA, _JAVA_ADVICE)
+            check.warn("there is no such program", _MEANING_WITHOUT_JAVA, _JAVA_ADVICE)
             return
         try:
             answer = subprocess.run(
                 [program, "-version"], capture_output=True, text=True, errors="replace", timeout=_JAVA_TIMEOUT_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            trial.warn(str(error), _MEANING_WITHOUT_JAVA, _JAVA_ADVICE)
+            check.warn(str(error), _MEANING_WITHOUT_JAVA, _JAVA_ADVICE)
             return
         output = f"{answer.stderr}{answer.stdout}".strip()
         release = _JAVA_RELEASE.search(output)
         if release is None:
-            trial.warn(
+            check.warn(
                 f"exit code {answer.returncode}: {output[:200] or 'no output'}", _MEANING_WITHOUT_JAVA, _JAVA_ADVICE
             )
         elif int(release[1]) < OLDEST_JAVA_RELEASE:
-            trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA_RELEASE} or newer", _JAVA_ADVICE)
+            check.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA_RELEASE} or newer", _JAVA_ADVICE)
         else:
-            trial.ok(f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
+            check.ok(f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
 
 
 def check_spark_packages(checks: CheckList) -> None:
     """Import the packages that move and compare state."""
     meaning = "run, follow, validate and diff need it; the other commands do not"
     for name in SPARK_PACKAGES:
-        trial = Trial(checks, name, f"import {name}")
+        check = PendingCheck(checks, name, f"import {name}")
         try:
             import_module(name)
             release = version(name)
         except (ImportError, PackageNotFoundError, OSError) as error:
             advice = 'pip install "flink-rescale[spark]"; in a checkout: uv sync --all-extras'
-            trial.fail(f"{type(error).__name__}: {error}", meaning, advice)
+            check.fail(f"{type(error).__name__}: {error}", meaning, advice)
         else:
-            trial.ok(release, "steps that move or compare state can start")
+            check.ok(release, "steps that move or compare state can start")
 
 
 def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
@@ -82,14 +82,14 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
     advice = "set SPARK_LOCAL_DIRS to a directory with enough space, to which this user may write"
     with checks.trying(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
         for directory in scratch_directories():
-            trial, path = Trial(checks, subject, f"write a file below {directory}"), Path(directory)
+            check, path = PendingCheck(checks, subject, f"write a file below {directory}"), Path(directory)
             missing_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
             try:
                 with scratch_folder(path, ScratchKind.RESULT) as folder:
                     owned.write_new(folder / "probe", b"probe")
                     free_bytes = shutil.disk_usage(folder).free
             except OSError as error:
-                trial.fail(f"{error.strerror}: {error.filename or directory}", meaning, advice)
+                check.fail(f"{error.strerror}: {error.filename or directory}", meaning, advice)
                 continue
             finally:
                 for folder in missing_folders:
@@ -100,6 +100,6 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
                 size_warning = f"it may be too small: a change of the max parallelism writes up to {needed_text} here"
                 if state_bytes is None:
                     size_warning = f"less than {needed_text}: enough for small state only"
-                trial.warn(f"{human_bytes(free_bytes)} free", size_warning, f"make room there, or {advice}")
+                check.warn(f"{human_bytes(free_bytes)} free", size_warning, f"make room there, or {advice}")
             else:
-                trial.ok(f"{human_bytes(free_bytes)} free", meaning)
+                check.ok(f"{human_bytes(free_bytes)} free", meaning)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rescale.doctor.checks import CheckList, Trial
+from rescale.doctor.checks import CheckList, PendingCheck
 from rescale.text.errors import StoreError
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: 
     tried = f"ask {_api_address()} for rights"
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT_FOLDER / "namespace").read_text().strip()
-        trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
+        check = PendingCheck(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
         if not (missing_rights := _missing_rights(rights, namespace)):
-            trial.ok("all granted", meaning)
+            check.ok("all granted", meaning)
         elif meaning_if_missing is not None:
-            trial.warn(f"missing: {', '.join(missing_rights)}", meaning_if_missing, _ADVICE)
+            check.warn(f"missing: {', '.join(missing_rights)}", meaning_if_missing, _ADVICE)
         else:
-            trial.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
+            check.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
 
 
 def _api_address() -> str:

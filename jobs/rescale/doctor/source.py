@@ -20,15 +20,15 @@ def check_source(checks: CheckList, source: str) -> int | None:
     subject, source = "source", source.removesuffix("/_metadata")
     if not is_s3(source) and identity_of(Path(source)) is not None:
         owned.protect([source])  # from now on, nothing in this process may write to the source
-    with checks.trying(subject, f"list {source}", "inspect and plan list the files of a snapshot") as trial:
+    with checks.trying(subject, f"list {source}", "inspect and plan list the files of a snapshot") as check:
         files = open_store(source).list(source)
         total_bytes = sum(entry.size for entry in files)
         result = f"{counted(len(files), 'file')}, {human_bytes(total_bytes)}"
-        trial.ok(result, "the files of the snapshot can be listed")
+        check.ok(result, "the files of the snapshot can be listed")
     if checks.unreachable:
         return None
     tried = f"read _metadata and the headers of state files of {source}"
-    with checks.trying(subject, tried, "nothing can be planned for a snapshot that cannot be read") as trial:
+    with checks.trying(subject, tried, "nothing can be planned for a snapshot that cannot be read") as check:
         snapshot = open_readable(source)
         result = f"{counted(len(snapshot.operators), 'operator')}, {human_bytes(snapshot.bytes)} of state"
         unread_labels = [operator.label for operator in snapshot.operators if operator.read_error is not None]
@@ -36,12 +36,12 @@ def check_source(checks: CheckList, source: str) -> int | None:
             missing_files = snapshot.missing_files
             meaning = f"{counted(len(missing_files), 'file')} of state are missing, such as {missing_files[0]}"
             advice = "find out who deletes files there, and name a complete snapshot"
-            trial.fail(result, meaning, advice)
+            check.fail(result, meaning, advice)
         elif unread_labels:
             unread_operators_text = counted(len(unread_labels), "operator")
             meaning = f"the state of {unread_operators_text} cannot be read, such as {unread_labels[0]}"
-            trial.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
+            check.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
-            trial.ok(result, "a run can be planned")
+            check.ok(result, "a run can be planned")
         return snapshot.bytes
     return None

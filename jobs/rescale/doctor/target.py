@@ -87,7 +87,7 @@ class _Probes:
                 self._check_delete()
 
     def _check_list(self) -> None:
-        with self._trying(f"list {self._target}", "a run refuses a target that holds other files") as trial:
+        with self._trying(f"list {self._target}", "a run refuses a target that holds other files") as check:
             files = self._store.list(self._target)
             is_claimed = self._store.stat(claim_place(self._target)) is not None
             if is_claimed:
@@ -95,50 +95,50 @@ class _Probes:
                 advice = Advice(
                     "continue with the same plan, name another target, or ", command("discard", quoted(self._target))
                 )
-                trial.warn(counted(len(files), "file"), meaning, advice)
+                check.warn(counted(len(files), "file"), meaning, advice)
             elif files:
                 meaning = "a run would refuse the target, because it is not empty"
-                trial.warn(counted(len(files), "file"), meaning, "name another target")
+                check.warn(counted(len(files), "file"), meaning, "name another target")
             else:
-                trial.ok("no files", "the target can be listed, and is free")
+                check.ok("no files", "the target can be listed, and is free")
 
     def _check_put(self) -> None:
-        with self._trying("put a probe", "a run cannot write") as trial:
+        with self._trying("put a probe", "a run cannot write") as check:
             self._store.put(self._put_uri, self._data)
             self._is_put = True
-            trial.ok(counted(len(self._data), "byte"), "a run can write")
+            check.ok(counted(len(self._data), "byte"), "a run can write")
 
     def _check_put_if_absent(self) -> None:
         with self._trying(
             "put a probe if it is absent, twice", "a run claims its target, and publishes, with such a put"
-        ) as trial:
+        ) as check:
             if self._store.put_if_absent(self._conditional_uri, self._data) and not self._store.honours_conditions(
                 self._conditional_uri, self._data
             ):
-                trial.fail(
+                check.fail(
                     "the store accepted both",
                     "the store ignores the condition, so two runs could overwrite each other",
                     WITHOUT_CONDITIONS_ADVICE,
                 )
                 return
-            trial.ok("the second was refused", "two runs cannot have the same target")
+            check.ok("the second was refused", "two runs cannot have the same target")
 
     def _check_read(self) -> None:
         if not self._is_put:
             return
-        with self._trying("read the probe", "validation reads every byte of a result back") as trial:
+        with self._trying("read the probe", "validation reads every byte of a result back") as check:
             data, _ = self._store.read_all(self._put_uri, len(self._data))
             if data == self._data:
-                trial.ok("the bytes that were put", "validation can read a result back")
+                check.ok("the bytes that were put", "validation can read a result back")
             else:
                 meaning = "the store does not return the bytes that were put"
-                trial.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
+                check.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
         uri, tried = self._put_uri, "copy the probe within the store"
         if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
             uri, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
-        with self._trying(tried, "state that does not change is copied by the store") as trial:
+        with self._trying(tried, "state that does not change is copied by the store") as check:
             pin = self._store.stat(uri)
             if pin is None:  # `check_source` or `_check_put` has already reported that the file is missing
                 return
@@ -147,16 +147,16 @@ class _Probes:
             except CopyRefused as refused:
                 meaning = "all state passes through Rescale's processes instead, which takes longer"
                 advice = "allow CopyObject and UploadPartCopy if the store has them"
-                trial.warn(f"refused: {refused}", meaning, advice)
+                check.warn(f"refused: {refused}", meaning, advice)
             else:
-                trial.ok("copied", "state that does not change need not pass through Rescale's processes")
+                check.ok("copied", "state that does not change need not pass through Rescale's processes")
 
     def _check_parts(self) -> None:
         staging = join(run_directory(self._target), STAGING)
         with self._trying(
             "write a probe in parts, and abort another such upload",
             "a run writes large files in parts, and aborts uploads that were left open",
-        ) as trial:
+        ) as check:
             self._store.begin_parts(self._parts_uri, staging)
             self._store.abort_parts(self._parts_uri)
             upload_id = self._store.begin_parts(self._parts_uri, staging)
@@ -168,9 +168,9 @@ class _Probes:
                 raise
             pin = self._store.stat(self._parts_uri)
             if pin is None or pin.size != len(self._data):
-                trial.fail(f"found: {pin}", "the store does not put parts together", "ask the store's operator")
+                check.fail(f"found: {pin}", "the store does not put parts together", "ask the store's operator")
             else:
-                trial.ok("the probe is whole", "a run can write large files")
+                check.ok("the probe is whole", "a run can write large files")
 
     def _abandon(self, upload_id: str) -> None:
         """Remove the parts of an unfinished upload; ignore errors of the store."""
@@ -185,7 +185,7 @@ class _Probes:
         with self._trying(
             "compare the clock of this machine with the time of the probe",
             "S3 refuses requests of a machine whose clock is wrong",
-        ) as trial:
+        ) as check:
             write_time = self._store.modification_time(self._put_uri)
             if write_time is None:
                 raise RequestError("the probe is gone", path=self._put_uri, advice="find out who deletes files there")
@@ -197,26 +197,26 @@ class _Probes:
             )
             if abs(skew_seconds) > MOST_SKEW_SECONDS:
                 meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"
-                trial.warn(result, meaning, "let NTP set the clock of this machine")
+                check.warn(result, meaning, "let NTP set the clock of this machine")
             else:
-                trial.ok(result, "the clocks agree")
+                check.ok(result, "the clocks agree")
 
     def _check_delete(self) -> None:
         probe_uris = (self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri)
         with self._trying(
             f"delete the probes in {run_directory(self._target)}",
             "discard, and a run that resumes, delete what a run has put",
-        ) as trial:
+        ) as check:
             existing_uris = existing(probe_uris)
             try:
                 self._store.delete(existing_uris)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
-                trial.warn(result_text(error), meaning, None)
+                check.warn(result_text(error), meaning, None)
                 return
             if remaining_uris := existing(existing_uris):
-                trial.fail(
+                check.fail(
                     f"still there: {', '.join(remaining_uris)}", "the store does not delete", "delete them yourself"
                 )
             elif existing_uris:
-                trial.ok(f"{counted(len(existing_uris), 'probe')} deleted", "discard can remove what a run leaves")
+                check.ok(f"{counted(len(existing_uris), 'probe')} deleted", "discard can remove what a run leaves")
