@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rescale.runstate.documents import load_plan
-from rescale.runstate.follower.rounds import NO_DIRECTORY, FollowedJob, end_following, followed_job
+from rescale.runstate.follower.rounds import UNKNOWN_CHECKPOINTS, FollowedJob, end_following, followed_job
 from rescale.runstate.places import Places, cut_over_place
 from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
@@ -106,7 +106,7 @@ def may_be_continued(target: str, checkpoints: str) -> bool:
     decided on the cut-over: its decision would hold for the other run, too.
     """
     current_job = followed_job(target)
-    if current_job is None or current_job.checkpoints not in (NO_DIRECTORY, checkpoints):
+    if current_job is None or current_job.checkpoints not in (UNKNOWN_CHECKPOINTS, checkpoints):
         return False
     if claim_on(target) is not None or is_being_discarded(target):
         return False

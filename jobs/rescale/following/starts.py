@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rescale.following.leaving import may_be_discarded
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import (
-    NO_DIRECTORY,
+    UNKNOWN_CHECKPOINTS,
     FollowedJob,
     Round,
     end_following,
@@ -126,7 +126,7 @@ def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequ
     if (
         current_job is None
         or current_job.options != job.options
-        or current_job.checkpoints in (NO_DIRECTORY, job.checkpoints)
+        or current_job.checkpoints in (UNKNOWN_CHECKPOINTS, job.checkpoints)
     ):
         return False
     _refuse_unrelated_job(target, newest, job, allow_prefixes)

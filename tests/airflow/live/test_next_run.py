@@ -26,7 +26,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.rounds import (
-    NO_DIRECTORY,
+    UNKNOWN_CHECKPOINTS,
     FollowedJob,
     begin_following,
     end_following,
@@ -129,7 +129,7 @@ def test_run_leaves_its_last_round_and_decision_and_keeps_its_rounds(target: str
     decide_cut_over(target, RUN, "approved by ada", is_approved=True)
     assert "it goes on with the rounds" in leave_rounds(target, JOB.checkpoints, RUN)
     assert digest_of_claim(target) is None
-    assert followed_job(target) == FollowedJob(NO_DIRECTORY, {})
+    assert followed_job(target) == FollowedJob(UNKNOWN_CHECKPOINTS, {})
 
 
 def test_advice_after_another_run_has_claimed_the_target_names_another_one(target: str) -> None:

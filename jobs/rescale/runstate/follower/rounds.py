@@ -28,7 +28,7 @@ KEPT_DOCUMENT_COUNT = 50
 """Number of rounds whose documents stay when their state is removed."""
 
 
-NO_DIRECTORY = "no directory"
+UNKNOWN_CHECKPOINTS = "no directory"
 """Placeholder for the checkpoint directory of a job that was started again after a failed cut-over."""
 
 
@@ -37,7 +37,7 @@ class FollowedJob:
     """A job whose state a follower keeps up to date beside its target, by rounds.
 
     `checkpoints` is the directory of the job's checkpoints; `options` are those of the result's shape. After the job
-    was started again, `checkpoints` is `NO_DIRECTORY` until a follower of that start replaces it.
+    was started again, `checkpoints` is `UNKNOWN_CHECKPOINTS` until a follower of that start replaces it.
     """
 
     checkpoints: str
@@ -104,7 +104,7 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
     uri, store, current_job = follower_place(target), open_store(target), followed_job(target)
     if current_job is None and not accept_unconditional:
         store.put_if_absent(uri, _job_document(job))
-    elif current_job is None or current_job.checkpoints == NO_DIRECTORY:
+    elif current_job is None or current_job.checkpoints == UNKNOWN_CHECKPOINTS:
         store.put(uri, _job_document(job))
     refuse_another_job(target, job)
 
@@ -119,7 +119,7 @@ def end_following(target: str) -> None:
     if job is not None:
         if exists(cut_over_place(target)):
             store.delete([cut_over_place(target)])
-        store.put(follower_place(target), _job_document(replace(job, checkpoints=NO_DIRECTORY)))
+        store.put(follower_place(target), _job_document(replace(job, checkpoints=UNKNOWN_CHECKPOINTS)))
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
@@ -130,7 +130,7 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     if current_job is None:
         what = "this job is no longer followed: its target was finished, discarded or taken by another run"
-    elif current_job.checkpoints == NO_DIRECTORY:
+    elif current_job.checkpoints == UNKNOWN_CHECKPOINTS:
         what = "this start of the job is no longer followed: the job was started again after its cut-over had failed"
         advice = Advice("follow the directory of checkpoints of the restarted job")
     else:
@@ -139,7 +139,9 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
         what,
         path=follower_place(target),
         expected=_describe_job(job),
-        found=None if current_job is None or current_job.checkpoints == NO_DIRECTORY else _describe_job(current_job),
+        found=None
+        if current_job is None or current_job.checkpoints == UNKNOWN_CHECKPOINTS
+        else _describe_job(current_job),
         advice=advice,
     )
 
@@ -256,7 +258,7 @@ def _describe_job(job: FollowedJob) -> str:
         for option, value in job.options.items()
         if value
     ]
-    is_between_starts = job.checkpoints == NO_DIRECTORY
+    is_between_starts = job.checkpoints == UNKNOWN_CHECKPOINTS
     return ", ".join(["a job that was started again" if is_between_starts else job.checkpoints, *options])
 
 
