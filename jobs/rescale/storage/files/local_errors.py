@@ -17,7 +17,7 @@ _ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _DENIED_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
 _WRONG_PLACE_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
-_NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
+_NOT_A_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
 """Meaning of `EEXIST`: only making a directory raises it here."""
 
 
@@ -38,7 +38,7 @@ def translated_errors(uri: str) -> Iterator[None]:
         yield
     except OSError as error:
         path = error.filename or uri
-        what = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
+        what = _NOT_A_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
         raise error_class(error)(what, path=path, advice=_advice(error)) from None
     except ValueError:
         raise RequestError("no file can have this name", path=ascii(uri), advice="use another path") from None
