@@ -132,7 +132,7 @@ class PlanApproval(ApprovalOperator):
         else:
             answer_given = f"{'approved' if is_approved else 'rejected'} by {user['name']}"
         decision = self._decide(context, question["plan"], answer_given, is_approved=is_approved)
-        if decision.answer != answer_given:  # a user answered first, in another run
+        if decision.answer != answer_given:  # another answer was stored first
             answer_given = f"{answer_given}; already decided: {decision}"
         self._finish(context, question["plan"], answer_given, is_approved=is_approved and decision.approved)
 
