@@ -85,7 +85,7 @@ class CachedAnswer:
         self.made_after = self.made_before = None
 
     def first_fresh_request_time(self, end_time: float) -> float:
-        """Return the time from which Flink answers every request with an answer that it made after `end_time`.
+        """Return when Flink begins to answer every request with an answer that it made after `end_time`.
 
         `end_time` must not be earlier than the arrival of the last answer.
         """
@@ -99,7 +99,7 @@ class CachedAnswer:
 
 
 def first_fresh_request_time(flink: Flink, end_time: float) -> float:
-    """Return the time from which Flink's answers are newer than `end_time`, if no `AnswerWatch` has watched them."""
+    """Return when Flink's answers become newer than `end_time`, if no `AnswerWatch` has watched them."""
     return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request_time(end_time)
 
 
@@ -155,7 +155,7 @@ class AnswerWatch:
             now = time.monotonic()
 
     def first_fresh_request_time(self, end_time: float) -> float:
-        """Return the time from which Flink's answers are newer than `end_time`; call it after `end`."""
+        """Return when Flink's answers become newer than `end_time`; call it after `end`."""
         return self._cached_answer.first_fresh_request_time(end_time)
 
     def _cancel_seconds(self) -> float:

@@ -100,8 +100,7 @@ def cancel_after_checkpoint(
 
     The first checkpoint may take long, so a second one follows at once: then few records arrive between the last
     checkpoint and the cancel. The cancel comes right before Flink's cached answer about checkpoints expires.
-    `before_cancel` gets the number of the last checkpoint. Returns the time from which Flink's answers show the job's
-    end.
+    `before_cancel` gets the number of the last checkpoint. Returns when Flink's answers begin to show the job's end.
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
