@@ -229,7 +229,7 @@ def _refuse_incomplete(source: Snapshot) -> None:
             path=source.missing_files[0],
             expected=f"{len(source.files) - 1} files of state",
             found=f"{len(source.missing_files)} missing",
-            advice="name a complete copy of the source, if there is one",
+            advice="compare with a complete copy of the source",
         )
 
 
