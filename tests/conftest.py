@@ -85,7 +85,7 @@ class Together(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
-    config.option.loadscopereorder = False  # the next hook sets the order, which is not by number of tests
+    config.option.loadscopereorder = False  # xdist would order by number of tests; the next hook sets the order
     return Together(config, log)
 
 
