@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from rescale.execution.compare.diff.state_digests import RecordUnit
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.tasks.protocol import Tasks
-from rescale.flink.arrays import Flags, Words
+from rescale.flink.arrays import Words
 from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records
@@ -102,7 +102,7 @@ class RecordSearcher:
                         _low_bits(digests_of_keys, search.bit_count),
                         np.array(search.endings_by_state[state], np.uint64),
                     )
-                    state_records, digests_of_keys = _select(state_records, is_searched), digests_of_keys[is_searched]
+                    state_records, digests_of_keys = state_records.select(is_searched), digests_of_keys[is_searched]
                     digests = record_digests(state_records, np.full(len(state_records), is_map))
                     if self.lists_records:
                         remaining_count = _MOST_RECORDS_LISTED - len(result.records_by_state[state])
@@ -122,12 +122,7 @@ def _searched_states(records: Records, search: RecordSearch) -> Iterator[tuple[s
     """Yield (name, whether it is a map, records) of each state that is searched."""
     for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
         if state in search.endings_by_state:
-            yield state, is_map, _select(records, records.state_ids == state_id)
-
-
-def _select(records: Records, is_selected: Flags) -> Records:
-    columns = ("key_starts", "key_ends", "ends", "state_ids", "groups")
-    return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
+            yield state, is_map, records.select(records.state_ids == state_id)
 
 
 def _low_bits(digests: Words, bit_count: int) -> Words:
