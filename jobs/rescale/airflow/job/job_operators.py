@@ -143,12 +143,13 @@ class GoBack(WaitingOperator):
         """
         while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
-                self._defer(question, "pending_work_ended", _PATIENCE_WITH_PENDING_WORK)
+                self._defer(question, "cleared", _PATIENCE_WITH_PENDING_WORK)
 
-    def pending_work_ended(self, context: Context, event: dict[str, Any]) -> Answer:
+    def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
 
-        Whether the run has handed the job over is not checked again.
+        Whether the run has handed the job over is not checked again. Airflow stores this method's name while the task
+        is deferred.
         """
         with task_errors():
             answer_of(event)
