@@ -1,8 +1,8 @@
 """Common code of the mains in `jobs/`: arguments, the result document, the exit code.
 
 A job is a process: `JOB --result URI`, in most cases with `--plan URI`. Unless it is killed, it leaves a result
-document and exits with the error's code; an error with a traceback is a bug in Rescale. An error is printed once: by
-the parent process, which reads it from the document, or by this process if it is not `--attached`.
+document, and exits with 0 or with the code of its error. An error with a traceback is a bug in Rescale. An error is
+printed once: by the parent process of an `--attached` job, which reads it from the document, else by the job itself.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 
 def load_plan_with_targets(uri: str, result_uri: str) -> Plan:
-    """Return a plan, and declare its targets, whose store may differ from the source's (`use_targets`).
+    """Return the plan at `uri`, and declare its target, whose store may differ from the source's (`use_targets`).
 
-    Raises `RequestError` if there is no plan at `uri`.
+    Also declares `uri`, `result_uri`, the result that the plan continues, and the target of a follower whose round is
+    the plan's source. Raises `RequestError` if there is no plan at `uri`.
     """
     locations = [uri, normalise(result_uri)]
     use_targets(locations)
@@ -98,7 +99,7 @@ def load_plan_with_targets(uri: str, result_uri: str) -> Plan:
     result_uris = [] if plan.continued is None else [plan.continued.target]
     follower_target = target_of(plan.source)
     if follower_target != plan.source and plan.target.startswith(f"{follower_target}-"):
-        result_uris.append(follower_target)  # the plan publishes a copy of a follower's round
+        result_uris.append(follower_target)  # the source is a round of the follower with this target
     use_targets([*locations, plan.target, *result_uris])
     return plan
 
@@ -147,8 +148,8 @@ def run_step_of_plan(
 ) -> int:
     """Run a step of the plan that `--plan` names, and return the exit code; for mains without arguments of their own.
 
-    `description` is the text of `--help`. `work_of` returns the bytes of work; see `step_tasks`, also for `name` and
-    `on_driver`.
+    `description` is the text of `--help`. `work_of` returns the number of bytes that the step will process.
+    `step_tasks` describes this number (`work_bytes`), `name` and `on_driver`.
     """
     parser = job_parser(description)
     add_plan(parser)
@@ -202,10 +203,11 @@ def end_with_standard_input() -> None:
 
 
 def _terminate_at_end_of_input() -> None:
-    """End the process group when standard input ends: a read returns only then, because nobody writes there.
+    """End this process when standard input ends, and with it the process group that it leads.
 
-    A JVM ends when this process ends, except while the JVM starts: then it may fail to write its port into the removed
-    scratch directory, and run on.
+    Nobody writes to standard input, so a read returns only at its end. The JVM of Spark ends by itself after this
+    process, unless it is still starting. Such a JVM might run on, because it cannot write its port into the scratch
+    directory, which is removed by then. So the whole group gets the signal.
     """
     os.read(0, 1)
     leads_a_group = os.getpgrp() == os.getpid()

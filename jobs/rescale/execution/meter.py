@@ -23,10 +23,11 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 @dataclass(frozen=True)
 class StepCounters:
-    """Numbers of records read one by one, of requests to S3 by kind, and of repeated requests.
+    """Counts of the work of one or more processes.
 
-    `bytes_copied_by_store` counts bytes that S3 copied itself. `lost_task_count` counts failed attempts of tasks.
-    `peak_bytes` is the peak memory of the largest process.
+    `record_count` counts records that were read one by one, `requests_by_kind` requests to S3, and `repeat_count`
+    requests that were repeated. `bytes_copied_by_store` counts bytes that S3 copied itself. `lost_task_count` counts
+    failed attempts of tasks. `peak_bytes` is the peak memory of the largest process.
     """
 
     record_count: int = 0
@@ -49,7 +50,7 @@ class StepCounters:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that processed bytes; `start_time` is in seconds of the monotonic clock."""
+    """A phase of a step, in which `bytes` were processed; `start_time` is in seconds of the monotonic clock."""
 
     name: str
     bytes: int

@@ -14,7 +14,8 @@ from rescale.storage.store import open_store
 def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
     """Copy the plan's SST files that are not in its target yet, and remove files of older checkpoints from the target.
 
-    Raises `RequestError` if the target is claimed or discarded during the copy. The new copies are then removed.
+    Raises `RequestError` if the target is claimed or discarded during the copy. Then the new copies are removed, except
+    those that the claiming plan names.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     size_by_name = prepared_sizes(plan)

@@ -30,7 +30,7 @@ def say_compiling(will_be_cached: bool) -> None:
 
 
 class ByteAction(Enum):
-    """Meaning of the bytes that a step counts, as text for bytes `to_do` and for bytes that are `done`."""
+    """Action of a step on the bytes that it counts, as text: for bytes `to_do`, and for bytes that are `done`."""
 
     READ = "to read", "read"
     READ_ON_BOTH_SIDES = "to read on both sides", "read on both sides"
@@ -60,7 +60,7 @@ class Progress:
         self._first_update: tuple[float, int] | None = None
 
     def update(self, bytes_done: int) -> None:
-        """Report the bytes done, unless the last report was moments ago or nothing has changed."""
+        """Report the bytes done, unless the last report was moments ago; no two lines report the same bytes."""
         now = time.monotonic()
         if bytes_done and self._first_update is None:
             self._first_update = now, bytes_done
@@ -76,7 +76,7 @@ class Progress:
             self.say(f"{human_bytes(bytes_done)} of {human_bytes(self.total)} {self.action.done}{estimate}")
 
     def _print_tick(self, now: float, bytes_done: int) -> None:
-        """Print a tick, but none for a step that ends at once."""
+        """Print a tick, unless the step began, or the last tick was printed, less than half a second ago."""
         if now - self._reported_at >= _SECONDS_BETWEEN_TICKS:
             self._reported_at, self._reported_bytes = now, bytes_done
             bytes_per_second = self._bytes_per_second(now, bytes_done)

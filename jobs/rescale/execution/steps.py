@@ -195,7 +195,7 @@ def _certified_hashes(
 ) -> dict[str, str]:
     """Return the certified hash formulas by operator id, except for operators with one of the `requested_hashes`.
 
-    The comparison tests a certified formula, since it hashes every key. A function is never taken from the certificate:
+    The comparison hashes every key, so it tests a certified formula. A function is never taken from the certificate:
     anyone who can write beside the result could choose the code that is imported and called here.
     """
     if "" in requested_hashes:
@@ -236,7 +236,11 @@ def _refuse_incomplete(source: Snapshot) -> None:
 def _compare_without_plan(
     source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], proof: Proof
 ) -> SnapshotPair:
-    """Compare everything but state, with key hashes from the source and from `key_hashes`."""
+    """Compare everything but state; return the snapshots with the checks of state that remain.
+
+    `key_hashes` has the requested and the certified key hashes by operator. The hashes of other operators are chosen by
+    the source's serializers and keys (`choose_key_hashes`). Raises `RequestError` if `proof` is impossible.
+    """
     operator_pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         are_in_s3 = is_s3(source.directory) and is_s3(result.directory)
@@ -260,7 +264,7 @@ def _compare_without_plan(
 
 @_tells_if_published
 def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
-    """Move the state in the fields `slots`; write its handles under the name `step`. A second call resumes the first.
+    """Move the state in `slots`; write its handles under the name `step`. A second call resumes the first.
 
     `progress_name` is the name of the step in its progress lines.
     """
