@@ -3,8 +3,8 @@
     Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last_offset:u32 }*  blocks
 
 A cell is a key group of the result and a state in it: key group × number of states + state id. `last_offset` is the
-offset in a block of its last record. Blocks of one cell are sorted by unit and batch, so records keep the order of the
-source.
+offset of the last record in its block. Reduce tasks sort the blocks of one cell by unit (`ReadUnit`) and batch, so
+records keep the order of the source.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def merge_runs(data: Bytes, positions: Longs, ends: Longs, unloaded_sizes: Longs
 
     The loaded part of run i is `data[positions[i]:ends[i]]`; `positions` advances over merged records, and
     `unloaded_sizes[i]` bytes of the run are not loaded yet. The merge stops at the end of all runs, or when the next
-    record is not loaded or does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
+    record is not loaded or does not fit. Returns (number of bytes written, offset of the last record in `out`, run that
+    must be loaded or -1).
     """
     size = last_offset = np.int64(0)
     key_words = np.empty(len(positions), np.uint64)

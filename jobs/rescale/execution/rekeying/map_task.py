@@ -21,16 +21,16 @@ from rescale.snapshot.read_counter import counting_read_bytes
 from rescale.text.errors import RescaleError
 
 BATCH_COUNT = 8
-"""Number of batches that are read, sorted and sent at once."""
+"""Size of the batches that a map task reads, sorts and sends, as a multiple of the usual size of a batch."""
 
 
 @dataclass(frozen=True)
 class MapTask:
     """Reads units, and yields (partition, row) pairs for the shuffle.
 
-    Rows for writers have blocks. Rows for `totals_partition` have the sizes of all blocks that were sent, or an error.
-    `reads_whole_entries` is `KeyedWriter.reads_whole_entries`. `report_bytes` is called with the number of bytes read
-    since its last call.
+    The rows of a partition that is written consist of blocks. A row of `totals_partition` has the sizes of all blocks
+    that this task has sent for an operator, or the error that ended the task. `reads_whole_entries` is
+    `KeyedWriter.reads_whole_entries`. `report_bytes` is called with the number of bytes read since its last call.
     """
 
     plan: Plan

@@ -33,9 +33,10 @@ class ReadUnit(NamedTuple):
 
 
 def split_into_read_units(rekeying_by_operator: Mapping[int, Rekeying]) -> list[ReadUnit]:
-    """Split the sources of all rekeyings, which are by index of the operator in the plan, into units.
+    """Split the sources of all rekeyings into units; `rekeying_by_operator` is by the operator's index in the plan.
 
-    Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.
+    A unit of a key-group stream has at most `UNIT_SIZE` bytes, unless a single key group is larger. Key groups without
+    bytes are in no unit. Every other source, such as a RocksDB directory, is one unit.
     """
     parts = (
         (operator_index, part)

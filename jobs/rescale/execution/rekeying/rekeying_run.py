@@ -1,7 +1,7 @@
 """Runs the rekeying of all streams, on the driver: one pass, with its own writer, for each type of stream.
 
-A pass first reads and sorts everything. Before it writes anything, it knows the size of every block, and has checked
-that every record of the source lies in the key group of its key.
+A pass first reads and sorts everything. Before it writes anything, it knows the size of every block. If the hash of the
+keys is known, it has also checked that every record of the source lies in the key group of its key.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class SortedBlocks:
 
 @dataclass(frozen=True)
 class PartitionBlocks:
-    """All blocks of a partition, in the order of operator, cell and source."""
+    """All blocks of a partition, in the order of operator, cell, read unit and batch."""
 
     index: npt.NDArray[np.void]
     buffer: BlockBuffer
@@ -68,7 +68,7 @@ class PartitionBlocks:
 
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
-    """Put the blocks of rows, which come in any order, into the buffer and sort them."""
+    """Put the blocks of rows into the buffer; return a sorted index of them. The rows may come in any order."""
     blocks_of_rows: list[npt.NDArray[np.void]] = []
     for data in rows:
         row = read_row(data)

@@ -24,16 +24,17 @@ class SentSizes(NamedTuple):
 
 
 def pack_sent_sizes(sent_sizes: SentSizes | RescaleError) -> bytes:
-    """Compress the sizes, or an error: one task reads those of all map tasks, a small number for every cell."""
+    """Pickle and compress the sizes, or an error: one task receives a number for every cell from every map task."""
     return zlib.compress(pickle.dumps(sent_sizes), _COMPRESSION_LEVEL)
 
 
 def sum_sent_sizes(
     rows: Iterable[bytes], shape_by_operator: dict[int, tuple[int, int]]
 ) -> dict[int, Longs] | RescaleError:
-    """Return the sizes of all blocks by operator, with a row for each key group and a column for each state.
+    """Return for each operator the sizes of all blocks: a row for each key group, and a column for each state.
 
-    Returns an error if a task sent one. `shape_by_operator` has (number of key groups, number of states) by operator.
+    Returns an error instead if a task sent one. `shape_by_operator` has (number of key groups, number of states) by
+    operator.
     """
     block_sizes = {operator: np.zeros(shape, np.int64) for operator, shape in shape_by_operator.items()}
     errors = []

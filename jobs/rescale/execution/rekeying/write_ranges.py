@@ -2,9 +2,9 @@
 
 A large stream has many ranges, so that the number of subtasks does not limit the number of tasks; many small streams
 share a partition. The cuts between ranges change no byte of a file, but ranges become parts of its upload, and the ETag
-of the file depends on these parts. So cuts depend on the plan alone: a run that resumes with fewer cores writes the
-same files as tasks of the lost run that are still active. Only the number of ranges in a partition depends on the
-cores.
+of the file depends on these parts. So cuts depend on the plan alone. A run that resumes with fewer cores then writes
+the same files, with the same ETags, as tasks of the lost run that are still active. Only the number of ranges in a
+partition depends on the cores.
 """
 
 from __future__ import annotations
