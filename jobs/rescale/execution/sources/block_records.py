@@ -14,7 +14,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class BlockReader(Protocol):
-    """Reads key groups, given as (number, chunks of bytes), to their last byte; yields canonical records."""
+    """Reads key groups, given as (number, chunks of bytes), to their last byte; yields their records as `Records`."""
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[Chunk]]], /) -> Iterator[Records]: ...
 

@@ -55,9 +55,10 @@ def mark_differences(
 ) -> tuple[int, int]:
     """Mark the old rows that were removed and the new rows that were added, in the flags `removed` and `added`.
 
-    A key with a new value is marked in both. Stops after the last old or new row, because later rows are not loaded
-    yet. If there are no later old rows (`has_old_ended`), all remaining new rows are marked, and vice versa
-    (`has_new_ended`). Returns the numbers of old and of new rows that were compared.
+    A key with a new value is marked in both. Stops after the last old or the last new row, because later rows may not
+    be loaded yet. But if there are no later old rows (`has_old_ended`), all remaining new rows are marked as added; if
+    there are no later new rows (`has_new_ended`), all remaining old rows as removed. Returns the numbers of old and of
+    new rows that were compared.
     """
     i, j = 0, 0
     while (i < len(old_key_starts) or has_old_ended) and (j < len(new_key_starts) or has_new_ended):

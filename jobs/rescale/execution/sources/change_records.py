@@ -1,20 +1,25 @@
-"""Finds the rows in which two checkpoints of one RocksDB directory differ, without reading the files that both have.
+"""Finds the rows in which two checkpoints of one RocksDB directory differ, without scanning the files that both have.
 
-A key can only have changed if it has a row in a file that only one of the two checkpoints has: compactions move rows
-from file to file, and drop only hidden or expired rows. So these files are read, except for files that, by the
-MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
-too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). A value or a deletion
-that is newer than all entries of the earlier checkpoint is itself the change of its key. If an element was added to a
-list, its other elements may lie in any file, so the list is looked up in the later checkpoint. The values of all other
-keys are looked up in both databases and compared, because entries do not show every change:
+A key can only have changed if it has a row in a file that only one of the two checkpoints has: new rows are written to
+new files, and compactions move rows from file to file, and drop only hidden or expired rows. So these files are read.
+Files that, by the MANIFEST, only compactions have rewritten are skipped (`unshared_tables`). The transient files, which
+were written and compacted away between the checkpoints, are read in their place.
 
-* RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
+Most rows in the files that are read were only moved, which their entries show (`changed_keys`). The other keys have
+changed, or may have:
+
+* If the newest entry of a key is a value or a deletion, and newer than all entries of the earlier checkpoint, it is
+  itself the change of the key.
+* If an element was added to a list, its other elements may lie in any file, so the list is looked up in the later
+  checkpoint.
+* All other keys are looked up in both checkpoints, and their values compared, because entries do not show every change:
+  RocksDB sets sequence numbers to 0 in the last level and drops deletions there, and Flink's TTL filter drops expired
   rows without a trace.
 * A range tombstone deletes rows of any file, so all rows of both checkpoints in its range are compared.
 
 A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone. A
-key that was written between the checkpoints is a change even if it has its earlier value again, or had no row before it
-was deleted.
+key that was written between the checkpoints may be a change even if it has its earlier value again, or had no row
+before it was deleted.
 """
 
 from __future__ import annotations
@@ -51,8 +56,8 @@ _KEYS_AT_ONCE = 1 << 14
 class ChangeReader:
     """Reads the changes between the two checkpoints of a `ChangePlace`, state by state, as `RecordBatches`.
 
-    Every `check_every`-th change that an entry alone decides is also looked up in the later checkpoint; 0 stands for
-    none. Raises `SnapshotError` if RocksDB finds another value.
+    Every `check_every`-th change that was taken from an entry alone is also looked up in the later checkpoint; 0 means
+    that none is. Raises `SnapshotError` if RocksDB finds another value.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class GroupRecords:
             )
 
     def _chunks(self) -> Iterator[Chunk]:
-        """Yield the bytes of all groups; set the start of each group in `_starts` before its bytes."""
+        """Yield the bytes of all groups; set the start of each group in `_starts` before yielding its bytes."""
         if not self._compressed:
             first_extent = self._groups[0][1]
             self._starts[:] = [extent.start - first_extent.start for _, extent in self._groups]

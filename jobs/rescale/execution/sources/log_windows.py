@@ -55,7 +55,10 @@ class LogWindows:
 
     @contextmanager
     def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[RawChange]]]]:
-        """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
+        """Provide windows that cover all key groups, in order, as (key groups, changes).
+
+        The changes of a window can be read once, inside the block.
+        """
         sizes = np.zeros(len(self._key_groups), np.int64)
         changes_in_memory: list[RawChange] = []
         total_bytes = 0

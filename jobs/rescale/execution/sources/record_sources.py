@@ -50,8 +50,8 @@ RecordPlace: TypeAlias = Place[KeyedHeader | None]
 class RecordSource(NamedTuple):
     """Records of an operator with the given `max_parallelism`.
 
-    A canonical stream can be read without a header. `number_of_states` is None if unknown. With `cutoffs`, which need
-    the header, rows that are older are read and left out.
+    A canonical stream can be read without a header. `number_of_states` is None if unknown. Rows that are older than the
+    `cutoffs` are read, but left out; this needs the header.
     """
 
     place: RecordPlace

@@ -1,4 +1,7 @@
-"""Differences of two sequences of rows that are sorted by their keys, and changes as records; by compiled loops."""
+"""Finds the differences of two sequences of rows that are sorted by key, and makes records of changes.
+
+Compiled loops do the work (`change_loop`).
+"""
 
 from __future__ import annotations
 

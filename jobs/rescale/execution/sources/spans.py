@@ -1,4 +1,4 @@
-"""Groups key groups and extents that lie end to end into runs of bounded size. A task reads one run at once."""
+"""Groups key groups, or extents, that lie end to end into runs of bounded size, which a task reads at once."""
 
 from __future__ import annotations
 
