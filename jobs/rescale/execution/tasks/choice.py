@@ -1,8 +1,8 @@
 """Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started.
-With a local master (`local[N]`), more work runs in N worker processes, or in threads where these are as fast. With any
-other master, Spark starts once and runs all further work.
+Little work (`little_work`) runs in this process, because it ends before workers would have started. With a local master
+(`local[N]`), more work runs in N worker processes, or in threads where these are as fast. With any other master, it
+runs in Spark. Once worker processes or Spark have started, they run all further work, however little.
 """
 
 from __future__ import annotations

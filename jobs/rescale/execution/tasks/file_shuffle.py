@@ -1,7 +1,7 @@
 """Shuffle through local files, between workers on this machine.
 
 Senders leave their rows in files (`spill_file`), and writers read them from the same disk. No row passes through
-another process, as it would in Spark's own shuffle, which took half of the total CPU time.
+another process. In Spark's own shuffle, rows do, and this took half of the total CPU time when it was measured.
 
 The files are deleted when the shuffle is no longer referenced. They are in the workers' scratch directories, which are
 removed at the end, together with the files of killed workers.

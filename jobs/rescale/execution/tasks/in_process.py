@@ -1,4 +1,7 @@
-"""Tasks as a plain loop in this process: for little work, and for simulations, debuggers and tests."""
+"""Tasks in this process, in a loop or in threads.
+
+They do little work, work for which threads are as fast as processes, and the work of simulations, debuggers and tests.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ class InProcessTasks:
 
     @contextmanager
     def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
-        """Provide the results of the units in order, inside the block; at its end, units not begun are cancelled."""
+        """Provide the results of the units in order, inside the block. Its end cancels units that have not begun."""
         if self.thread_count == 1:
             yield map(work, units)
             return

@@ -1,7 +1,7 @@
 """Protocol by which a step runs its work: tasks that run units of work, and a shuffle of rows between tasks.
 
-Tasks run in worker processes on this machine (`processes`), in Spark (`spark.spark_tasks`), or in a loop in this
-process (`in_process`). The result must not depend on where a unit runs, in which order, and how often.
+Tasks run in worker processes on this machine (`processes`), in Spark (`spark.spark_tasks`), or in this process
+(`in_process`). The result must not depend on where a unit runs, in which order, and how often.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Shuffle(Protocol):
     """Rows between senders and partitions. They are sent once, when the first partition is requested."""
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
-        """Return the result of `work` on the rows of a partition, which come in no order."""
+        """Return the result of `work` on the rows of a partition, which come in any order."""
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress

@@ -21,8 +21,8 @@ SLICE_UNITS = 64
 SLICES_PER_CORE = 2
 """Number of slices for each core of this machine, if there are enough units.
 
-With one slice for each core, an uneven split would let cores wait: six equal databases could become three slices, for
-two cores.
+With one slice for each core, an uneven split would let cores wait: six databases of about the same size could become
+three slices, and one of two cores would wait while the other one runs the third slice.
 """
 
 ATTEMPTS = 4

@@ -7,8 +7,8 @@ has an entry for each partition: the number of its first entry in the first inde
 So a reader of a partition reads only its own rows and entries, and the size of a task's result does not depend on the
 number of rows.
 
-A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
-that it considers lost.
+A file belongs to one attempt of a task, and is read only if the attempt succeeds: the result of the attempt names it
+(`SpillFile`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partition_count: int, folder: str) 
 
 
 def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
-    """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file changed."""
+    """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file lacks any."""
     try:
         with open(file.path, "rb") as opened_file:
             for offset, size in _offsets_and_sizes(opened_file, file, partition).tolist():
@@ -74,7 +74,7 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
 def _write_rows(
     rows: Iterable[tuple[int, bytes]], partition_count: int, file: IO[bytes], folder: str
 ) -> tuple[int, int]:
-    """Write rows and index; return the bytes and the number of the rows."""
+    """Write the rows and both indexes; return the size in bytes and the number of all rows."""
     partition_numbers, sizes = array("q"), array("q")
     for partition, row in rows:
         with scratch_errors(folder):

@@ -1,7 +1,7 @@
 """A worker process: runs the tasks that come over a connection, until the driver closes it.
 
-The driver sends the function of a stage with the stage's first task, then its other tasks, one at a time. The worker
-reports the bytes done about every 0.2 s, and the result or an error at the end of each task.
+The driver sends one task at a time. With the worker's first task of a stage, it also sends the function of the stage.
+The worker reports the bytes done at most every 0.2 s, and the result or an error at the end of each task.
 """
 
 from __future__ import annotations

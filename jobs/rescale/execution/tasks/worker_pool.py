@@ -1,4 +1,4 @@
-"""Pool of worker processes that run the tasks of one stage after another; a lost worker's task is run again.
+"""Pool of worker processes that run tasks, stage by stage; a lost worker's task is run again.
 
 The pool has no thread of its own: the caller's thread hands out tasks and takes in results. When a stage fails, workers
 that still run a task of it are killed, and the next stage starts new ones.

@@ -54,7 +54,8 @@ _COMMON_MODULES = (
 )
 """Modules that most workers use: the steps, and the loops that the steps load when they need them.
 
-The loops call no functions of a library, so a process may load them before it needs them.
+`load_common_loops` loads the machine code of the loops in advance. For a loop that calls functions of a library, the
+library would have to be loaded first: no loop here does.
 """
 
 
@@ -125,10 +126,10 @@ class WorkerServer:
 
 
 def load_worker_modules() -> None:
-    """Import the modules that read and write records, and call a compiled loop, which takes almost a second.
+    """Import the modules that read and write records, and call a compiled loop; this takes almost a second in all.
 
-    Numba sets itself up in the first call, so processes forked later need not do it. The garbage collector never scans
-    what is loaded here: it would find nothing, and add a fifth to the time to load.
+    Numba sets itself up in the first call of a loop, so processes that are forked later need not do it. The garbage
+    collector is off meanwhile, and never scans the loaded objects: it would add a fifth to the time, and free nothing.
     """
     gc.disable()
     try:
@@ -174,7 +175,8 @@ def main(control: socket.socket) -> None:
 def _run_worker(worker_number: int, descriptor: int, control: socket.socket) -> None:
     """Work as worker `worker_number`, then exit.
 
-    Only worker 0 reports that loops are compiled. Each worker starts with another one of the scratch directories.
+    Only worker 0 reports that loops are compiled. Workers with consecutive numbers prefer different scratch
+    directories, if there are several.
     """
     exit_code = 1
     try:

@@ -59,7 +59,7 @@ _STOPPED_MESSAGE = "stopped"
 
 @contextmanager
 def spark_context(name: str, master: str | None, work_bytes: int | None = None) -> Iterator[SparkContext]:
-    """Run Spark inside the block, with executors for `work_bytes`, or with all that are allowed if None.
+    """Run Spark inside the block, with executors for `work_bytes`; if None, with as many as the configuration allows.
 
     If `master` is None, `spark-submit` and its configuration choose the master.
     """
@@ -144,7 +144,7 @@ def _no_answer_error(master: str, cause: str) -> StoreError:
 
 @cache
 def _spark_scratch() -> list[str]:
-    """Make scratch directories of this process: one for the JVM's temporary files, then those for Spark's local files.
+    """Make scratch directories of this process: first one for the JVM's temporary files, then those for Spark's files.
 
     Spark's local files get one in each configured scratch directory. All directories are deleted when this process
     ends, with the files that a killed JVM has left in them.

@@ -1,7 +1,7 @@
 """Shuffles rows with Spark's own shuffle (workers of one machine use `file_shuffle`).
 
-Rows go to the partition that they name. The senders run once, when the first partition is requested. The partition of
-`totals` is requested first, so that all sizes and errors are known before anything is written.
+Rows go to the partition that they name. The senders run once, when the first partition is requested. A rekeying first
+requests the partition with all sizes and errors (`rekeying.totals`), so they are known before anything is written.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def _send_to_partitions(rows: RDD[tuple[int, bytes]], partition_count: int) -> R
     """Send each (n, row) to partition n.
 
     `RDD.partitionBy` does the same, but takes more time and memory: it pickles pairs, and collects up to a thousand of
-    them in lists. This uses the classes of PySpark that `partitionBy` is made of. They are not part of the public
-    interface, so tests cover the supported versions of Spark.
+    them in lists. This function uses the classes of PySpark that `partitionBy` is made of. These are not part of the
+    public interface, so tests cover the supported versions of Spark.
     """
     keyed_rows: Any = rows.mapPartitions(_keys_and_rows, preservesPartitioning=True)
     keyed_rows._bypass_serializer = True

@@ -18,7 +18,7 @@ _POLL_SECONDS = 2.0
 
 @contextmanager
 def report_missing_executors(context: SparkContext) -> Iterator[None]:
-    """Print on standard error, inside the block, what Spark waits for while there is no executor."""
+    """During the block, print on standard error what Spark waits for, as long as there is no executor."""
     end_event = threading.Event()
     arguments = (
         lambda: int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1,  # Spark counts the driver, too
