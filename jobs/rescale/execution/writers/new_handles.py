@@ -96,7 +96,10 @@ class DirectoryFile(NamedTuple):
 def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
-    """Return the handle of a RocksDB directory with `files`, by local name, and files of the source by reference."""
+    """Return the handle of a RocksDB directory, which also refers to files of the source (`database.referred`).
+
+    `files` has the files that were written, by their names in the directory.
+    """
     stream_by_name = {
         local_name: _stream_of(plan, operator, written_stream) for local_name, written_stream in files.items()
     }
@@ -116,7 +119,10 @@ def directory_handle(
 def _database_handle(
     plan: Plan, operator: OperatorPlan, subtask: int, key_groups: KeyGroupRange, stream_by_name: Mapping[str, Stream]
 ) -> WrittenHandle:
-    """Return the handle of a directory, with all files private to it, so that no later checkpoint refers to them."""
+    """Return the handle of a directory.
+
+    All files are private to the handle, so no later checkpoint refers to them.
+    """
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
         checkpoint_id=plan.checkpoint_id,

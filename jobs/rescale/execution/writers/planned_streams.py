@@ -1,7 +1,8 @@
 """Writes planned streams, on the driver: sends units to tasks, collects receipts, completes files.
 
-A file that exists with its planned size is not written again: its name and the claim show that this plan wrote it, and
-files appear only when complete. Validation checks its content, and the certificate names the version of every file.
+A file that exists with its planned size is not written again. Its name and the claim show that a run of this plan, or a
+preparation, has written it, and files appear only when complete. Validation checks its content, and the certificate
+names the version of every file.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _write_streams(
 
 
 def _threads_suffice(plan: Plan, units: Sequence[StreamUnit]) -> bool:
-    """Return whether threads are as fast as processes, because the system, not Python, copies nearly all bytes."""
+    """Return whether threads are as fast as processes: they are if the system, not Python, copies nearly all bytes."""
     if is_s3(plan.source) or is_s3(plan.target):
         return False
 
@@ -134,7 +135,7 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[WrittenStream]) -> list[WrittenHandle]:
-    """Return the handles of an operator's streams: one per stream, but only one per RocksDB directory."""
+    """Return the handles of an operator's streams: one for each RocksDB directory, and one for each other stream."""
     files_by_subtask: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
     for stream in written_streams:

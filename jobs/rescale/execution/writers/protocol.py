@@ -9,7 +9,7 @@ Records that get new key groups are sorted into blocks. A writer makes new strea
 
 A *write range* is a run of key groups of one new stream that one task writes. The cuts between ranges must either leave
 the written bytes the same, or depend on the plan alone. A range may become parts of a file, whose sizes are laid out
-beforehand, or whole files of any size: each writer defines its own work and result. It also defines the `order` in
+beforehand, or whole files of any size: each writer defines its own work and result. A writer also names the `order` in
 which it needs the records of a key group and state.
 
 A writer is pickled into the tasks, so it holds the plan and no open resource.
@@ -53,8 +53,9 @@ class Blocks(Protocol):
     """Sorted blocks of one operator, each a run of records of one cell, end to end.
 
     The number of a cell is key group × `number_of_states` + state id. Blocks are in the order of their cells. Blocks of
-    one cell, and the records in each, are in the writer's order. A record is (key length: 4 bytes, key with its new key
-    group in front, value length: 4 bytes, value), big endian, without marks of a framing.
+    one cell, and the records in each, are in the order of the source; with `RecordOrder.KEY`, a cell of more than
+    `windows.CELL_BYTES` bytes is in the order of keys instead. A record is (key length: 4 bytes, key with its new key
+    group in front, value length: 4 bytes, value), big endian, without state ids between records.
     """
 
     @property
@@ -69,7 +70,7 @@ class Blocks(Protocol):
 
     @property
     def last_offsets(self) -> Longs:
-        """Offset in each block of its last record."""
+        """Offset of the last record in each block."""
 
     def load(self, begin: int, end: int) -> tuple[Bytes, Longs]:
         """Load the blocks `begin` to `end` (exclusive); return bytes, and the offset of each block in them.
@@ -126,9 +127,9 @@ class KeyedWriter(Protocol[Work, Result]):
         """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred_size: int) -> int | None:
-        """Return the size in bytes of a write range of the new streams; None if a stream is one range.
+        """Return the largest size in bytes of a write range of the new streams; None if a stream is one range.
 
-        `preferred_size` suits the amount of state.
+        `preferred_size` is a size at which the whole state has enough ranges to keep many tasks busy.
         """
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[Work]:
@@ -140,7 +141,7 @@ class KeyedWriter(Protocol[Work, Result]):
     def write(self, work: Work, blocks: Blocks) -> Result:
         """Write a range, in a task, and make it durable.
 
-        The range is a whole file, or stays invisible until `finish`. There may be no blocks.
+        The range becomes whole files, or stays invisible until `finish`. There may be no blocks.
         """
 
     def finish(

@@ -17,7 +17,7 @@ class Sink(Protocol):
 
 
 class StreamSink:
-    """Writes a stream and buffers at most `part_size` bytes of it; `close` returns the content of an inline stream.
+    """Writes a stream to the file `uri`, and buffers at most `part_size` bytes. An inline stream is only buffered.
 
     All parts except the last have `part_size` bytes, so the parts do not depend on the sizes of the writes.
     """

@@ -125,7 +125,10 @@ class UnitWriter:
 
 @dataclass(frozen=True)
 class PreparationWriter:
-    """Writes units of a plan into a target that no run has claimed. Raises `RequestError` once a run has claimed it."""
+    """Writes units of a plan into a target that no run has claimed.
+
+    Raises `RequestError` if a run has claimed the target meanwhile, or if the target was discarded.
+    """
 
     plan: Plan
 

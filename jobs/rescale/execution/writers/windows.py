@@ -22,7 +22,7 @@ def windows(blocks: Blocks, window_bytes: int | None = None) -> Iterator[tuple[i
 
 
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
-    """Yield windows of as many whole cells as fit into `CELL_BYTES`; a larger cell is split into windows."""
+    """Yield windows of as many whole cells as fit into `CELL_BYTES`; a larger cell is split as by `windows`."""
     first_block_indices, sizes = cells(blocks)
     ends = np.append(first_block_indices[1:], len(blocks))
     for first_cell, end_cell in _bounded_runs(sizes, CELL_BYTES):

@@ -15,9 +15,10 @@ PIECE_BYTES = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the size of each framed key group: its records, a state id in front, and an id after those of each state.
+    """Return the size in bytes of each framed key group; 0 without records.
 
-    `sizes` has the sizes of the records: a row for each key group, a column for each state.
+    A framed key group has a state id in front of its records, and an id after the last record of each state. `sizes`
+    has the sizes of the records: a row for each key group, a column for each state.
     """
     filled_states = (sizes > 0).sum(axis=1)
     lengths: Longs = sizes.sum(axis=1) + np.where(filled_states, (filled_states + 1) * ID_SIZE, 0)

@@ -161,11 +161,11 @@ class CanonicalWriter:
         return [self._handle(stream, parts_by_stream[stream.operator_index, stream.stream_index]) for stream in streams]
 
     def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
-        """Delete staged parts, also those of an earlier attempt."""
+        """Delete staged files, also those of earlier attempts."""
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged_uris = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        with suppress(LockedError):  # S3 Object Lock may keep staged parts, which do no harm
+        with suppress(LockedError):  # S3 Object Lock may keep staged files, which do no harm
             store.delete([uri for uri in staged_uris if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
@@ -187,7 +187,7 @@ class CanonicalWriter:
 
 
 def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
-    """Join the staged pieces of a part, and write the part; runs in a task. Return (merge, receipt of the part)."""
+    """Join the staged files of a part, and write the part; runs in a task. Return (merge, receipt of the part)."""
     store = open_store(plan.target)
     try:
         data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged_uris)

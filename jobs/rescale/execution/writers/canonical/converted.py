@@ -40,7 +40,8 @@ from rescale.text.errors import located
 def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> list[WrittenHandle]:
     """Write the keyed streams of all operators that need no shuffle (`rows_are_in_order`); return their handles.
 
-    `existing_sizes` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
+    `existing_sizes` has the sizes of the target's files by name. A file of an earlier attempt is kept if its size is
+    that of the converted state; to compute this size, the databases are read again.
     """
     units = [
         (_expected_size(operator, stream), (i, j))

@@ -1,6 +1,7 @@
 """Layout of a stream's ranges as parts of a file, once the size of every new key group is known.
 
-Stores have a smallest part size. A range below that size is staged, and becomes one part with the ranges after it.
+Stores have a smallest part size. A range below that size is staged: written to a file of its own, and later joined into
+one part with the bytes after it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rescale.storage.locations import join
 
 
 class Merge(NamedTuple):
-    """A part of a stream, of `size` bytes, that is joined from pieces in the files `staged_uris`."""
+    """A part of a stream, of `size` bytes, that is joined from the staged files `staged_uris`."""
 
     operator_index: int
     stream_index: int
@@ -34,8 +35,8 @@ class PartsWork(NamedTuple):
 
     The task returns the bytes of an `is_inline` range. If `upload_id` is empty, the range is the whole stream. Else the
     first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts: the first has the number
-    `part_number`, and begins at `offset` in the stream. `merge` is set for the last range of a staged part: it joins
-    the staged bytes of that part.
+    `part_number`, and begins at `offset` in the stream. If the range is the last one with staged bytes of a part,
+    `merge` describes how that part is joined.
     """
 
     range: WriteRange
@@ -73,7 +74,7 @@ def stream_parts(
         staged_bytes, staging_uri, merge = 0, "", None
         if waiting_uris or (size < least_part_size and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
-            # Only this upload uses this URI: another run of the plan may cut its ranges differently.
+            # Only this upload uses this URI, so no part is joined from the staged files of another run.
             upload_hash = hashlib.sha256(upload_id.encode()).hexdigest()[:16]
             staging_uri = join(places_of(plan).staging, f"{name}-{upload_hash}-{write_range.first}")
             waiting_uris.append(staging_uri)

@@ -33,7 +33,7 @@ class WrittenParts(NamedTuple):
 
 
 class RangeParts:
-    """Writes one range as parts of the file `uri`; its first bytes are staged if they are to be merged."""
+    """Writes one range as parts of the file `uri`; stages its first bytes if they share a part with other ranges."""
 
     def __init__(self, uri: str, work: PartsWork) -> None:
         self.size = 0

@@ -1,4 +1,7 @@
-"""Writes RocksDB directories, one per task, from files of the source, and lets RocksDB rewrite some of these files."""
+"""Writes RocksDB directories from files of the source, and lets RocksDB rewrite some of these files.
+
+The unit of work is a whole directory.
+"""
 
 from __future__ import annotations
 

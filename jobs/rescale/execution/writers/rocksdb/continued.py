@@ -77,7 +77,7 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
 def take_over_base_files(
     plan: Plan, tasks: Tasks, indexes: Sequence[StreamIndex], inline_streams: Collection[StreamIndex]
 ) -> dict[StreamIndex, list[DirectoryFile]]:
-    """Copy the base's SST files into the directories that continue it; read those of inline streams into memory.
+    """Take the base's SST files over into the directories that continue it; read those of inline streams into memory.
 
     Files to which the result refers, or that were copied ahead, stay as they are. The store links or copies the others;
     tasks copy only files for which the store can do neither. Returns the files of each directory, sorted by local name.

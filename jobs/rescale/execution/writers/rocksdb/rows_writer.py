@@ -1,7 +1,7 @@
 """Writer of RocksDB directories from records of any source: new SST files, and a MANIFEST that lists them.
 
-The task of a range writes its own files, in the order of keys, so no files overlap. A range has the size of a file,
-whatever the number of tasks: the cuts between files depend on the plan alone.
+The task of a range writes its own files, in the order of keys, so the key ranges of a state's new files do not overlap.
+A range has the size of a file, whatever the number of tasks: the cuts between files depend on the plan alone.
 
 If an earlier result is continued, the records are changes: their files lie in a level above that result's files.
 """
@@ -214,7 +214,10 @@ class RowsWriter:
         return operator, stream, header.names
 
     def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
-        """Return the streams, as (operator, number), whose files go into `_metadata`, because they are small."""
+        """Return the streams that are so small that `_metadata` holds their files.
+
+        A stream is given by the index of its operator in the plan, and its index in the operator.
+        """
         budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator_index, candidate.stream_index)
@@ -223,7 +226,7 @@ class RowsWriter:
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:
-        """Return the size of a stream's files, approximate for a small stream."""
+        """Return the estimated size in bytes of a stream's files, before compression."""
         base = base_of(self.plan.operators[stream.operator_index], stream.stream_index)
         return _size_of_new_files(stream) + (base.database.size if base is not None else 0)
 
@@ -248,7 +251,7 @@ def _table_name(prefix: str, number: int) -> str:
 def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     """Yield the rows of blocks of changes (`change_records`), as `rows_of_blocks` does.
 
-    The first byte of each value is the kind of the row.
+    The first byte of each value in the blocks becomes the kind of the row.
     """
     for rows, order in rows_of_blocks(blocks):
         change_kinds = rows.data[rows.value_begins]
@@ -256,10 +259,10 @@ def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
 
 
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
-    """Yield the records of one state, a bounded number of bytes at a time, with the order of the rows by key.
+    """Yield batches of rows of one state, with the order of each batch by key; a batch has a bounded number of bytes.
 
-    Keys begin with their key groups, so the rows of each key group are sorted by themselves. A key group that is too
-    large to be loaded at once must be sorted already.
+    Keys begin with their key groups, and `blocks` are in the order of key groups, so each key group is sorted on its
+    own. A key group that is too large to be loaded at once must be sorted already.
     """
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
