@@ -25,7 +25,7 @@ _MOST_BYTES_READ = 4 << 20
 
 
 class ElementFormatter:
-    """Formats elements of one operator state. `streams` are the streams of both sides that hold the state."""
+    """Formats elements of one operator state. `streams` are the operator's streams on both sides."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ElementFormatter:
         self._compressed_subtasks = [{stream.subtask for stream in side if stream.compressed} for side in streams]
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
-        """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
+        """Return the element's value as text; if its type is unknown, or it is large, the beginning of its bytes."""
         first_bytes = self._files[side].beginning(item.extent, _MOST_BYTES_READ)
         if item.subtask in self._compressed_subtasks[side]:
             first_bytes = FramedDecompressor(has_identifier=False).feed(first_bytes)

@@ -24,7 +24,10 @@ LARGEST_COPY_BYTES = 64 * 1024 * 1024
 
 
 class CopyUnit(NamedTuple):
-    """A broadcast copy, identified by the digest of its bytes. `entry_types` are those of a key and a value."""
+    """A broadcast copy, identified by the digest of its uncompressed bytes.
+
+    `entry_types` are the type of the keys and the type of the values.
+    """
 
     digest: int
     side: Side
@@ -35,7 +38,7 @@ class CopyUnit(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyDigester:
-    """Maps a broadcast copy to two digests: of its bytes as stored, and of its entries in any order."""
+    """Maps a broadcast copy to two digests: that of its uncompressed bytes, and that of its entries in any order."""
 
     files: BothFiles
 

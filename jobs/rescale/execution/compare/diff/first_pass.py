@@ -49,8 +49,8 @@ class _UnitOrigin(NamedTuple):
 class FirstPass:
     """Result of the first pass.
 
-    `digests_by_pair` has the digests of keyed records by side, and `units_by_pair` has the units that were read. Both
-    are by index of the operator pair. `items_by_part` has the digested items of all other state.
+    `digests_by_pair` has the digests of keyed records by side, and `units_by_pair` the units from which these records
+    were read. Both are by index of the operator pair. `items_by_part` has the digested items of all other state.
     """
 
     digests_by_pair: dict[int, tuple[StateDigests, StateDigests]] = field(

@@ -110,7 +110,10 @@ def compare_bags(elements: DigestedItems, mode: DistributionMode, describe: Desc
 
 
 def compare_copies(copies: DigestedItems, parallelisms: tuple[int, int], describe: DescribeItem) -> ItemComparison:
-    """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
+    """Compare copies of a BROADCAST state.
+
+    Both sides need the same distinct copies, and the same subtasks with a copy (`_missing_copies`).
+    """
     item_by_digest: dict[int, tuple[Side, DigestedItem]] = {}
     subtasks_by_digest: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
     for side, item in copies.by_side:
@@ -144,9 +147,10 @@ def compare_copies(copies: DigestedItems, parallelisms: tuple[int, int], describ
 
 
 def _missing_copies(copies: DigestedItems, parallelisms: tuple[int, int]) -> ListedDifference | None:
-    """Return the difference if A and B lack copies in different subtasks; None if there is no such difference.
+    """Return the difference if the subtasks that lack a copy are not the same in A and B; else None.
 
-    There is none if both snapshots lack copies but have different parallelisms.
+    If both snapshots lack copies and have different parallelisms, their subtasks cannot be compared, so there is no
+    difference.
     """
     lacking_by_side = [
         set(range(subtask_count)) - {item.subtask for item in side}

@@ -84,9 +84,9 @@ class SearchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordSearcher:
-    """Searches the records of two snapshots, given by their files. If `lists_records`, returns records, else buckets.
+    """Searches the records of two snapshots, given by their files; pickled into the tasks.
 
-    Pickled into the tasks.
+    Returns the records themselves if `lists_records` is True, else buckets.
     """
 
     files: BothFiles
