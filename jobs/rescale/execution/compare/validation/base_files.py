@@ -87,7 +87,11 @@ def files_of_base(operator_index: int, before: Operator, after: Operator) -> Ite
 
 
 def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> UnsharedTables:
-    """Return the SST files that only the result has. Raises `IntegrityError` unless all lie above the base's files."""
+    """Return the SST files that only the result has.
+
+    Raises `IntegrityError` if one of them does not lie above the base's files, or if the result lacks a file of the
+    base.
+    """
     if before is None or after is None or before.source is None or after.source is None:
         raise IntegrityError(
             "the result and its base do not have directories for the same key groups",

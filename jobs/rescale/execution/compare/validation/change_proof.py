@@ -1,9 +1,9 @@
 """Proof of a result that continues an earlier one (its base), without reading what did not change.
 
-    source side    the changes from the earlier checkpoint to the later one: the new value, or the deletion, of every
-                   key that was written in between, or whose value differs
+    source side    the changes from the earlier checkpoint to the later one (`change_records`): the new value, or the
+                   deletion, of every key that has changed
     result side    the changes from the base to the result: the value, or the deletion, of every key in files that only
-                   the result has, and what RocksDB finds for it in the result
+                   the result has; RocksDB must find the same for each of these keys in the result
 
 The changes must have the same digests on both sides, state by state, and on both sides each key must lie in the key
 group of its hash. Every file of the base is in the result, below the changes (`base_files`). So the result holds the
@@ -13,7 +13,8 @@ later checkpoint, through RocksDB.
 
 The proof does not take the files to read from the plan: it finds those that differ between the snapshots of a side,
 without those that only compactions have rewritten (`unshared_tables`). From the plan it takes only the places of files
-that were written and compacted away between the checkpoints, if the later MANIFEST has a file of that name and size.
+that were written and compacted away between the checkpoints, if the later MANIFEST mentions a file of that name and
+size.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class ChangeComparer:
 
 @dataclass(frozen=True)
 class ChangeProof:
-    """Proof that operators of `result` hold what `base` held, with the changes from the base's source to `later`.
+    """Proof that operators of `result` hold what `base` holds, plus the changes from the base's source to `later`.
 
     `operator_indices` are indexes into `later.operators` and `result.operators`.
     """
@@ -244,7 +245,7 @@ class ChangeProof:
             )
 
     def _files_between(self, operator_index: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
-        """Return, by name, the files of the checkpoints in between that the plan reads for a directory."""
+        """Return, by name, the transient files that the plan reads for a directory (`ChangePlace.transient`)."""
         rekeying = self.plan.operators[operator_index].rekeying
         assert rekeying is not None
         return {

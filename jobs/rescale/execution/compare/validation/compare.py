@@ -1,4 +1,8 @@
-"""Work of a validation's task: reads the same state in source and result and compares its digests."""
+"""Work of a validation's task: reads key groups and files in source and result, and compares their digests.
+
+Elements of operator state may lie in any subtask of the result. So a task only digests them, on one side at a time, and
+the driver compares the sums of both sides (`validation`).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +78,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparer:
-    """Compares units of one source and one result, given by their files; pickled into the tasks."""
+    """Performs checks of one source and one result, given by their files; pickled into the tasks."""
 
     source: SnapshotFiles
     result: SnapshotFiles
@@ -187,7 +191,7 @@ class Comparer:
         )
 
     def _result_chunks(self, extent: Extent, *, is_compressed: bool = False) -> Iterator[bytes]:
-        """Yield the bytes of a file of the result. Raises `IntegrityError` if they cannot be read."""
+        """Yield the bytes of an extent of the result. Raises `IntegrityError` if they cannot be read."""
         chunks = self.result.chunks(extent)
         try:
             yield from decompressed(chunks) if is_compressed else chunks

@@ -1,9 +1,9 @@
 """Checks of a result's metadata against its source, before any state is compared.
 
-Every key group that the source holds is in the result once, in the right subtask. The stored parallelism agrees with
-the layout (Flink does not check this at equal parallelism). States, modes and numbers of elements agree. The result
-refers only to files of the target, of the source, and of the base that it continues. Everything that is not moved is
-unchanged.
+The checks show the following. Every key group that the source holds is in the result once, in the right subtask. The
+stored parallelism agrees with the subtasks that have state (Flink does not check this at equal parallelism). States,
+their distribution modes and the headers agree. The result refers only to files of the target, of the source, and of the
+base that it continues. All other metadata is unchanged.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
-    """Raise `RequestError` unless every operator of the published result has its shape in `shapes` (by operator id)."""
+    """Raise `RequestError` unless every operator of the result has its planned shape, which is in `shapes` by id.
+
+    The result is either the candidate or, if the target is published already, what was published.
+    """
     for operator, expected, actual in _differing_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",
@@ -218,7 +221,8 @@ def _check_key_groups(holder: KeyedStateHolder, new: Operator, label: str, subje
 def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Return whether the operator's keyed state must be compared record by record.
 
-    This is so if key groups, states or the kind of state changed, or if RocksDB directories were split.
+    It must if the max parallelism, the states or the kind of state changed, if old rows were left out, if raw keyed
+    timers became keyed state, or if RocksDB directories were split or joined.
     """
     if old.max_parallelism != new.max_parallelism or old.holder_kinds != new.holder_kinds:
         return True
@@ -238,9 +242,9 @@ def moves_raw_groups(old: Operator, new: Operator) -> bool:
 
 
 def _lists_different_states(old: Operator, new: Operator) -> bool:
-    """Return whether a heap stream of the result lists other states than a source stream that shares its key groups.
+    """Return whether a heap stream of the result lists other states than a source stream with some of its key groups.
 
-    Then it cannot consist of whole key groups of the source.
+    Such a stream of the result cannot consist of whole key groups of the source.
     """
     index = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
     pairs = ((old_stream, stream) for stream in new.heap_streams for old_stream in index.overlapping(stream.key_groups))

@@ -26,7 +26,8 @@ _MOST_LABELS_SHOWN = 10
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """Compare the result's operators with those of `source`, the source before the surgery.
 
-    Raises `IntegrityError` if they differ in an operator that the surgery does not name.
+    Raises `IntegrityError` if they differ in an operator that the surgery does not name, or if source or result
+    contradict the surgery.
     """
     source_operators = {operator.operator_id: operator for operator in source.operators}
     _check_in_source("renamed", {renaming.operator_id for renaming in surgery.renamed}, source_operators)

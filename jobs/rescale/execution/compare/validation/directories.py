@@ -35,11 +35,11 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 
 
 class DirectoryFiles(NamedTuple):
-    """A subtask's RocksDB directory whose SST files are all whole files of the source, except for range tombstones.
+    """A subtask's RocksDB directory that is made of whole SST files of the source, and of files with range tombstones.
 
     `same_file_count` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`)
     and of files that are not SST files (`small_files`) are still to be compared. `deleted_range_count` counts the added
-    SST files, whose range tombstones hide rows.
+    SST files, which hold only range tombstones.
     """
 
     subtask: int
@@ -50,7 +50,11 @@ class DirectoryFiles(NamedTuple):
 
 
 def is_comparable_by_files(old: Operator, new: Operator) -> bool:
-    """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
+    """Return whether RocksDB directories can be compared by files.
+
+    They can if max parallelism and kind of state stay the same, no state and no old rows are left out, and raw keyed
+    timers do not become keyed state.
+    """
     keeps_kind = old.max_parallelism == new.max_parallelism and old.holder_kinds == new.holder_kinds
     keeps_rows = not old.dropped_states and not old.cutoffs
     return keeps_kind and bool(old.databases) and keeps_rows and not (old.raw_timers and not new.raw_keyed)
@@ -77,7 +81,10 @@ def _source_with_tables(source: Snapshot) -> Snapshot:
 
 
 def result_with_tables(result: Snapshot) -> Snapshot:
-    """Return the result with its SST files, whatever their versions. Raises `IntegrityError` if it cannot be read."""
+    """Return the result with the SST files that its MANIFESTs list. Raises `IntegrityError` if it cannot be read.
+
+    The files may be in another version than when the result was opened.
+    """
     try:
         return with_tables(result, result.contents.without_pins())
     except (SnapshotError, UnsupportedError) as error:
@@ -180,7 +187,8 @@ class _DirectoryComparer:
 class _Matches(NamedTuple):
     """The file of the source (`Origin`) that each SST file of a new directory matches, by name of the new file.
 
-    `is_complete` is True if neither the source nor the directory has SST files that match none.
+    `is_complete` is True if every SST file of the directory has a match, and so has every file of the source that may
+    hold keys of the directory.
     """
 
     origins: Mapping[str, Origin]
@@ -192,7 +200,8 @@ def _match_files(
 ) -> _Matches:
     """Match SST files of the result with files of the source, by state, size and keys.
 
-    Two files that are equal in these are matched in the order of level and age.
+    Only files of the source with keys in `covered_range` are candidates. If several have the same state, size and keys,
+    they are matched in the order of level and age.
     """
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for source_index, source in enumerate(sources):

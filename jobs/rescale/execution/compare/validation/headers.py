@@ -139,7 +139,7 @@ def header_errors(claim: str, label: str) -> Iterator[None]:
 
 
 def _refuse_surplus(label: str, subject: str, source_states: Collection[str], states: Sequence[str]) -> None:
-    """Raise `IntegrityError` if a state is not in the source: planning has misread a header."""
+    """Raise `IntegrityError` if a state is not in the source, which means that planning has misread a header."""
     surplus_states = [state for state in states if state not in source_states]
     if surplus_states:
         raise IntegrityError(

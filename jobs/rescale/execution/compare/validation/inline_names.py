@@ -20,7 +20,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError
 
 _REWRITTEN_TABLE_PATTERN = r"\d+-\d+-\d+\.sst"
-"""Pattern of a rewritten SST file's name (`rows_writer`): first key group, state and number."""
+"""Pattern of the end of a rewritten SST file's name (`rows_writer`): first key group, state id and number."""
 
 _BASE_COPY_PREFIX = "base-"
 """Prefix of SST files that a continued result takes over from its base (`writers.rocksdb.continued`)."""

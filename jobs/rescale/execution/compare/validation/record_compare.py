@@ -1,4 +1,4 @@
-"""Work of a validation's task where records got new key groups: digests the records of one side.
+"""Work of a validation's task for state that is compared record by record: digests the records of one side.
 
 On both sides every record must lie in the key group of its key, if the hash of keys is known. Records of the source are
 digested under the key group that they must have in the result.
@@ -30,7 +30,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 class RecordCheck(NamedTuple):
     """Check of some records of the source or the result, which are digested under key groups of `new_max_parallelism`.
 
-    `are_duplicates` marks timers that are stored twice.
+    `are_duplicates` marks the raw keyed copy of timers that the source stores twice.
     """
 
     operator_index: int
@@ -62,7 +62,7 @@ class RecordTally(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordComparer:
-    """Digests units of one source and one result, given by their files; pickled into the tasks."""
+    """Performs record checks of one source and one result, given by their files; pickled into the tasks."""
 
     source: SnapshotFiles
     result: SnapshotFiles

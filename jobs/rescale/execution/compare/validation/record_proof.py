@@ -20,7 +20,10 @@ from rescale.text.errors import IntegrityError, SnapshotError
 def record_proof(
     operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
 ) -> CertifiedRecords | None:
-    """Check that both sides hold the same records, state by state, and the result in the right key groups."""
+    """Check that both sides hold the same records, by state, and that the result has them in the right key groups.
+
+    Returns None if there are no tallies. Raises `IntegrityError` for the first difference.
+    """
     if not tallies:
         return None
     source_digests = sum_digests(
@@ -77,8 +80,8 @@ def hash_rule_status(key_hash: str | None) -> str | None:
 def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
     """Return a lower bound of the number of keys, given that both sides hold the same records.
 
-    A key lies in one key group, so the counts of tallies of the same kind add up. Raw keyed timers may belong to keys
-    that have state, and both sides have the same keys, so only the largest count of all kinds is taken.
+    A key lies in one key group, so the counts of tallies of one kind add up. But both sides have the same keys, and raw
+    keyed timers may belong to keys that also have state. So the result is the largest count of a kind.
     """
     key_counts: dict[tuple[bool, bool, bool], int] = defaultdict(int)
     for tally in tallies:

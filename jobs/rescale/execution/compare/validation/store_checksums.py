@@ -1,9 +1,9 @@
 """Proof of state by the store's own checksums, without reading it back.
 
-A relocated operator has the key groups of its source end to end, only split into files at other places. The checksums
-of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides. A file that was
-copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
-which finds the difference.
+If an operator keeps its max parallelism, its key groups have the same bytes in source and result, and are only split
+into files at other places. The checksums of all its files, less their headers, therefore combine to the same checksum
+on both sides. A file that was copied as a whole has the checksum of its original. State whose checksums are missing or
+differ is read completely, which finds any difference.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ class _SnapshotChecksums:
         return self._snapshot_files.is_whole(extent)
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
-        """Yield checksums of the bytes of all extents end to end; none unless these are whole files without headers."""
+        """Yield checksums of the bytes of all extents, end to end.
+
+        Yields none unless the extents are all that follows a header of at most `_LONGEST_HEADER_BYTES` in each file.
+        """
         runs = list(_adjacent_runs(extents))
         if any(end != self._size(file_index) or start > _LONGEST_HEADER_BYTES for file_index, start, end in runs):
             return

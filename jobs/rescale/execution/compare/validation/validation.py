@@ -84,9 +84,9 @@ def compare_snapshots(
     """Compare everything except state; return the snapshots with the checks of state that remain.
 
     `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
-    tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide.
-    `proven_by_changes` has the indexes of operators that `change_proof` proves. `base_files` are the files of a base to
-    which the result may refer, as in `check_references`. Raises `IntegrityError` if source and result differ.
+    tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that tombstones
+    hide. `proven_by_changes` has the indexes of operators that `change_proof` proves. `base_files` are the files of a
+    base to which the result may refer, as in `check_references`. Raises `IntegrityError` if source and result differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
@@ -136,7 +136,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
             )
             proofs.append(replace(proof, checksums=_checksum_proof(pair.proven_by_checksums, operator_index)))
         except IntegrityError as error:
-            one_sided_checks = [  # the sums of both sides are compared at the end
+            one_sided_checks = [  # their sums were compared only now, so no task has read them again
                 (weight, check)
                 for weight, check in checks.units
                 if isinstance(check, ElementCheck | RecordCheck) and check.operator_index == operator_index

@@ -37,7 +37,8 @@ _LIMIT_OF_REFERENCES = (
     "full checkpoint of its own"
 )
 _LIMIT_OF_BASE_FILES = (
-    "the result refers to files of its base and depends on them: keep the base unchanged as long as the result"
+    "the result refers to files of its base and depends on them: keep the base unchanged as long as the result is "
+    "needed"
 )
 
 _LIMIT_OF_FILES = (
@@ -83,12 +84,13 @@ _PROVEN_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
 _PROVEN_OF_CHANGES = (
-    "in RocksDB directories that continue the base, every key was examined if it is in a file that only one of the two "
-    "checkpoints has, or that was written and compacted between them: by its entries in these files if they show that "
-    "it did not change, or which value it has now; else by its rows in both checkpoints; files that, by RocksDB's "
-    "MANIFEST, only compactions have rewritten were skipped; the new values and the deletions have the same digests as "
-    "those in the result, where RocksDB finds each of them; and all files of the base are in the result, below these "
-    "changes: as the base's own files, under a second name, with the same checksum of the store, or byte for byte"
+    "in RocksDB directories that continue the base, every key was examined that is in a file of only one of the two "
+    "checkpoints, or in a file that was written and compacted away between them, unless RocksDB's MANIFEST shows that "
+    "only compactions have rewritten this file: if the entries of a key in these files show that it did not change, "
+    "or which value it has now, they were trusted; else its rows in both checkpoints were compared; the new values "
+    "and the deletions have the same digests as those in the result, where RocksDB finds each of them; and all files "
+    "of the base are in the result, below these changes: as the base's own files, under a second name, with the same "
+    "checksum of the store, or byte for byte"
 )
 _PROVEN_OF_THE_RENAMED = (
     "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "
