@@ -71,7 +71,7 @@ class RecordSource(NamedTuple):
 
     @property
     def key_group_count(self) -> int:
-        """Number of key groups with records, 0 for places that do not list them."""
+        """Number of key groups that a canonical stream has; 0 for other places."""
         match self.place:
             case StreamPlace(framing=Framing.CANONICAL) as place:
                 return len(place.extents)

@@ -4,7 +4,7 @@ Senders leave their rows in files (`spill_file`), and writers read them from the
 another process. In Spark's own shuffle, rows do, and this took half of the total CPU time when it was measured.
 
 The files are deleted when the shuffle is no longer referenced. They are in the workers' scratch directories, which are
-removed at the end, together with the files of killed workers.
+removed when the step ends, together with the files of killed workers.
 """
 
 from __future__ import annotations

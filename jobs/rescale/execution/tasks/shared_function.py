@@ -23,7 +23,7 @@ class SharedFunction(Generic[W]):
 
     packed: bytes
     protected_folders: tuple[str, ...]
-    """Directories that tasks must not change. They are protected in the process that sends the work."""
+    """Directories that tasks must not change: those that the process that sends the function protects."""
 
     @classmethod
     def pack(cls, work: W) -> SharedFunction[W]:

@@ -1,8 +1,8 @@
 """The server that forks worker processes: it has no threads, and has loaded the modules that workers use.
 
 The driver does not fork: it has threads, and a child may inherit locks that no thread will ever release. The driver
-starts the server once, as another program, and sends it requests over a socket. When the driver ends, even by SIGKILL,
-its end of the socket is closed, and the server ends, too.
+starts the server as another program, and sends it requests over a socket. When the driver ends, even by SIGKILL, its
+end of the socket is closed, and the server ends, too.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
                                    WAIT: process id of the worker to wait for

@@ -36,7 +36,10 @@ class RecordOrder(Enum):
     """The order of the source's files, and of the records in each."""
 
     KEY = "key"
-    """The order of the keys' unsigned bytes; the writer itself sorts a cell that fits into memory."""
+    """The order of the keys' unsigned bytes.
+
+    The writer itself sorts each cell (key group and state) of at most `windows.CELL_BYTES` bytes.
+    """
 
 
 class WriteRange(NamedTuple):

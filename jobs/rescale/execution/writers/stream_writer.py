@@ -26,7 +26,7 @@ from rescale.text.errors import SnapshotError
 
 
 class StreamWriter(Protocol):
-    """Writes one stream, or parts of it."""
+    """Writes one stream as a whole, and says whether tasks may write its parts instead."""
 
     @property
     def size(self) -> int | None:
@@ -34,7 +34,7 @@ class StreamWriter(Protocol):
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether any part of the stream may be written on its own."""
+        """Whether several tasks may write parts of the stream, because each part is a copy of the stream's pieces."""
 
     def write(self, sink: Sink) -> tuple[int, ...]:
         """Write the whole stream; return the lengths of its key groups as written, -1 for absent ones."""

@@ -7,7 +7,8 @@ At the end of a session, the JVM closes the sockets of idle workers and then sto
 (`PythonWorkerFactory.stopDaemon`). A worker that wakes up in between finds its socket closed. PySpark's daemon would
 print a traceback; this daemon prints nothing.
 
-The first task of a job reports if its worker must compile loops: compiling takes longer than all the rest of the task.
+If the worker with the first task of a job must compile loops, it prints a notice, because compiling takes longer than
+the rest of the task.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writer of canonical streams: a header, and key groups end to end.
 
-The length of every key group is known before it is written, unless it is compressed. So a stream may be cut between any
-key groups, and its ranges become parts of one file.
+The length of every key group is known before it is written, unless it is compressed. So a stream of uncompressed key
+groups may be cut between any of them, and its ranges become parts of one file.
 """
 
 from __future__ import annotations
