@@ -2,7 +2,7 @@
 ### Discard what an unpublished run left
 
 Removes the files and the claim of a run that did not publish, so that its target is free again. It never removes a
-published result or files that Rescale did not write. It is refused while the run that claims the target is running.
+published result or files that Rescale did not write. It fails while the run that claims the target is running.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
 ### Rescale a running job
 
-Takes a running job's savepoint, rescales it as *Rescale a savepoint* does, and starts the job from the result: by
-running a jar on a session cluster, by patching a `FlinkDeployment`, or by a command that it prints for you.
+Takes a running job's savepoint, rescales it as *Rescale a savepoint* does, and starts the job from the result. To start
+it, the run submits a jar to a session cluster, patches a `FlinkDeployment`, or only prints the command for you.
 
-With *Move the state while the job runs* it follows the job's checkpoints instead, and stops the job only for the last
-changes.
+With *Move the state while the job runs*, it follows the job's checkpoints instead, and stops the job only to move the
+last changes.
 
 | task | what it does |
 |---|---|
@@ -18,17 +18,19 @@ changes.
 | `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
 | `hand_over` | starts the job from the result with its new shape, and waits until all of its tasks run |
 | `go_back` | starts a stopped job again from its savepoint, with its old shape |
-| `end` | decides the state of the run: green only if the result is published and the job handed over |
+| `end` | decides the state of the run: green only after publication and hand-over, or if nothing was to do |
 
 **If anything fails** after the job was stopped, if the plan is rejected, or if the run is marked as failed, `go_back`
-starts the job again. If the hand-over only prints a command, `go_back` cannot start the job, so the job keeps running
-while its savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger another run,
-which takes another savepoint.
+starts the job again. A run whose hand-over only prints a command could not do that, so it refuses to stop the job: let
+the job run on while its savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger
+another run, which takes another savepoint.
 
-**A native savepoint** is only taken if the job's latest checkpoint shows that it loses nothing; the log of
-`look_at_job` says why. The run fails before it stops the job if timers are on the heap beside RocksDB, if the request
-needs records that cannot be read, or if there is no readable checkpoint. A canonical savepoint is refused if the job
-would fail to take it: on ForSt, and with asynchronous state.
+**A native savepoint** is only taken if it loses nothing; the log of `look_at_job` says how the run knows that. With
+RocksDB, the job's latest checkpoint must show that no timers are on the heap. With the hashmap backend and another max
+parallelism or format, it must show that the records can be read. If it does not, or cannot be read itself, the run
+fails before it stops the job.
+
+**A canonical savepoint** of a job on ForSt, or with asynchronous state, is not taken, because the job would fail.
 
 **Misspelt uids, unknown states and keys with an unknown hash** are refused before the job is stopped, if its latest
 checkpoint shows them. The log of `look_at_job` has a warning if there is no readable checkpoint.

@@ -1,9 +1,9 @@
 """
 ### Plan only
 
-Shows what *Rescale a savepoint* would do, with the same form. It does not claim the target, which need not exist, and
-leaves nothing there. If a run would be refused, for example because the target is occupied, the log and the report say
-so.
+Shows what *Rescale a savepoint* would do. The form is the same, without the fields for approval, proof and publication.
+The run does not claim the target, which need not exist, and leaves nothing there. If a rescale would be refused, for
+example because the target is occupied, the log and the report say so.
 
 | task | what it does |
 |---|---|

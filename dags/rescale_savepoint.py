@@ -1,21 +1,22 @@
 """
 ### Rescale a savepoint
 
-Reads a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
-the subtask that owns it in the **new shape**, proves that nothing was lost, and publishes a savepoint that Flink
-restores. The source is never modified. Flink cannot restore the target until everything has been validated.
+Reads a savepoint (or checkpoint) of a stopped Flink job, and moves every key group and every element of operator state
+to the subtask that owns it in the **new shape** (parallelism and max parallelism). Then it proves that nothing is lost,
+and publishes a savepoint that Flink restores. The source is never modified. Flink cannot restore the target until
+everything has been validated.
 
 | task | what it does |
 |---|---|
 | `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
-| `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
+| `plan` | decides everything, logs and stores the plan with the versions of the source's files, and claims the target |
 | `approve` | waits until somebody approves the plan; skipped if no approval is needed, red if the plan is rejected |
 | `reshuffle_keyed_state` | moves keyed state; this task and the next two use Spark if a cluster is configured |
 | `redistribute_operator_state` | deals operator state to the new subtasks |
 | `validate` | reads source and result back, compares them, and writes the certificate |
 | `publish` | puts `_metadata` into the target, with a single write |
 | `announce` | adds an event to the asset `rescaled_savepoint`, unless it already has one of this result |
-| `rejected` | removes the staged files of a plan that was rejected, or that nobody approved in time, and is red |
+| `rejected` | removes the staged files of a plan that was rejected, or that nobody approved in time, and fails |
 | `end` | decides the state of the run: green only if the result is published |
 
 **If a task fails** for a reason that another try will not change (a damaged snapshot, a wrong request, a wrong result),

@@ -1,8 +1,8 @@
 """
 A DAG for each window of a file, for scheduled rescales.
 
-The file is `windows.yaml` beside the DAGs, or the file that the variable `RESCALE_WINDOWS` names. A wrong entry has no
-DAG; it is an import error of `rescale_windows_refused.py`.
+The file is `windows.yaml` beside the DAGs, or the file that the environment variable `RESCALE_WINDOWS` names. A wrong
+entry has no DAG; it is an import error of `rescale_windows_refused.py`.
 """
 
 from __future__ import annotations

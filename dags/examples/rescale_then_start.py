@@ -2,8 +2,8 @@
 ### Rescale a savepoint, then start the job
 
 `RescaleOperator` rescales the savepoint in one task. `HandOverOperator` starts the job from the result: with `flink`
-and `jar` on a session cluster, with `deployment` by Flink's Kubernetes operator. With neither, as here, it prints the
-command.
+and `jar` on a session cluster, with `deployment` by Flink's Kubernetes operator. Without these arguments, as here, it
+prints the command that starts the job.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ with DAG(
 
     @task.short_circuit
     def shape_if_busy(params: dict[str, Any]) -> dict[str, int]:
-        """Returns the old and the new parallelism if the job is busy, or nothing: then all other tasks are skipped."""
+        """Returns the old and the new parallelism of a job to scale out; otherwise {}, which skips all other tasks."""
         import httpx
 
         with httpx.Client(base_url=params["flink"]) as flink:
