@@ -1,6 +1,6 @@
 """The Airflow side: what other DAGs import, and the forms and tasks of our own DAGs.
 
-These names are stable. Each name is imported on first use, so importing this package costs nothing:
+The names in `__all__` are stable. Each of them is imported on first use, so importing this package costs nothing:
 
     from rescale.airflow import RescaleOperator, rescale_task_group
 

@@ -3,8 +3,8 @@
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
 (`runstate.approval`): the first answer in any run. A rejection fails the task. The staged files are removed by another
-task, `rejected`, whose retries do not repeat the question. If a try of the asking task is lost, its answer is lost, and
-the next try asks again. The asking task is skipped if nobody has to approve the plan.
+task, `rejected`, whose retries do not repeat the question. If a try of the asking task is lost before it has stored the
+answer, the next try asks again. The asking task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class PlanApproval(ApprovalOperator):
     XCom field with the closing time of the window, in ISO format: from that time on the plan counts as rejected, even
     if the form allows a later answer.
 
-    Airflow wakes a parked task only once, with the default as the answer. To send a reminder, the task shortens its
-    timeout, and parks itself a second time until the deadline.
+    If nobody answers, Airflow wakes a parked task only at its timeout, with the default as the answer. To send a
+    reminder before the deadline, the task uses a shorter timeout, and then parks itself a second time until the
+    deadline.
     """
 
     template_fields = ("values",)
@@ -68,7 +69,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
+            execution_timeout=None,  # the settings' timeout of a task would also limit the time for the answer
             **RETRIES,
             **arguments,
         )
@@ -181,7 +182,7 @@ class PlanApproval(ApprovalOperator):
         """Show the question, call the notifiers, and park the task by raising an exception of Airflow.
 
         Airflow wakes the task when there is an answer, when a reminder is due, or at the `deadline`. `timeout` is the
-        time until the deadline, which most callers know without this worker's clock.
+        time until the deadline; it is an argument because most callers know it without this worker's clock.
         """
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import places_of
@@ -233,7 +234,7 @@ class SafeNotifier(BaseNotifier):
 
 
 def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
-    """Return the users that may approve a run's plan if `triggering_user` has triggered the run.
+    """Return the users that may approve the plan of a run that `triggering_user` has triggered.
 
     None stands for all users with permission. Raises `RequestError` if nobody may approve the plan.
     """

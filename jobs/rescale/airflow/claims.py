@@ -21,7 +21,7 @@ _ACTIVE_STATES = ["queued", "running"]
 
 
 def identity_of_run(dag_run: Any) -> dict[str, str]:
-    """Return the names of Airflow, DAG and run that claims contain, to say which run has made the claim."""
+    """Return the URL of this Airflow and the ids of DAG and run, by which a claim names the run that made it."""
     return {"airflow": _url_of_this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
 
 
@@ -52,9 +52,9 @@ def refuse_pending_approval(plan: Plan, ti: Any) -> None:
 
 
 def claim_of_active_run(target: str, ti: Any) -> Claim | None:
-    """Return the claim on the target if an active run works under it; None otherwise.
+    """Return the claim on the target if an active run uses it; None otherwise. The run of `ti` itself is ignored.
 
-    The returned claim names that run, because several may work under one claim. The run of `ti` itself is ignored.
+    Several runs of one plan use the same claim; the returned claim names the active run, not the one that made it.
     """
     claim = claim_on(target)
     if claim is None:

@@ -4,8 +4,8 @@ Airflow takes the state of a run from its last tasks, and counts skipped ones as
 that was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it
 runs after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it
 even if the run is marked as failed. The task deletes pods that tasks of the run left behind, and looks at the target.
-It succeeds if the result is published, and is skipped if there was nothing to do. In all other cases, it fails with an
-error that says what is missing and names the failed tasks.
+It succeeds if the result is published, and skips itself if there was nothing to do. In all other cases, it fails with
+an error that says what is missing and names the failed tasks.
 
 In a user's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
@@ -61,8 +61,8 @@ def end_task(
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
     `skipping_task_ids` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks
-    `task_ids_after_publication` must have succeeded, too. `remark` is called with the task instance, and returns a
-    clause that is added to the log line or error about the outcome.
+    `task_ids_after_publication` must have succeeded, too, or have skipped themselves. `remark` is called with the task
+    instance, and returns a clause that is added to the log line or error about the outcome.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
@@ -101,8 +101,8 @@ group_end_task = rescale_task(
 )
 """Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
-It is no teardown, because Airflow does not let tasks wait for teardowns. It fails unless the result is published, so
-the tasks after the group run only if the result is published.
+It is no teardown, because Airflow does not let tasks wait for teardowns. Unless the result is published, it fails or
+skips itself, so that the tasks after the group do not run.
 """
 
 
@@ -144,9 +144,10 @@ def _failed_tasks(ti: Any) -> str | None:
 
 
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
-    """Return the summary of the task `publish`. Raises an error if there is no published result.
+    """Return the output of the task that published the result. Raises an error if there is no published result.
 
-    Storage is read only if an earlier task has output a plan or a target. If none has, storage may be inaccessible.
+    The task is `publish`, or `follow_and_cut_over` if the job was rescaled while it ran. Storage is read only if an
+    earlier task has output a plan or a target. If none has, storage may be inaccessible.
     """
     from rescale.airflow.rejection import refuse_published, rejection_clause_of
 
@@ -226,8 +227,8 @@ def _directory_of_followed_job(ti: Any) -> str:
 def _refuse_unpublished(ti: Any, plan_output: Summary, *, has_summary: bool) -> None:
     """Raise an error unless the result exists.
 
-    If this run has started a job from the result, the result may be missing: the job may have deleted it. `has_summary`
-    tells whether the task `publish` finished in this run.
+    If this run has started a job from the result, a missing result is no error: the job may have deleted it.
+    `has_summary` tells whether the task that publishes the result (`_published_summary`) finished in this run.
     """
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
@@ -259,10 +260,10 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     """Raise an error for the first task in `task_ids` that has neither succeeded nor skipped itself.
 
     If the job was started again with its old shape, the error names all failed tasks, and does not advise to clear one
-    of them. If the job was rescaled while it ran, `follow_and_cut_over` did the work of `hand_over` and `announce`. If
-    the job was stopped first, there is nothing for `compare_all_records` to do.
+    of them. If the job was rescaled while it ran, `hand_over` and `announce` are not checked, because
+    `follow_and_cut_over` did their work. Otherwise, `compare_all_records` is not checked: it had nothing to do.
     """
-    # The task `GO_BACK_TASK` has started the old job.
+    # If the task `GO_BACK_TASK` has an output, it has started the job again.
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK_TASK)) is not None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)

@@ -23,8 +23,8 @@ from rescale.text.units import counted
 def check_environment(params: Mapping[str, Any]) -> Summary:
     """Log what `rescale doctor` finds out about the target, and return how many of its checks had each outcome.
 
-    Also checks this worker if it would run the steps as processes, or its rights to start pods if steps run in pods.
-    Raises `RequestError` if a run would fail.
+    Also checks this worker if the steps would run on it, without a Spark cluster, or its rights to start pods if steps
+    run in pods. Raises `RequestError` if a run would fail.
     """
     uses_driver_pods = DRIVER_POD_VARIABLE in os.environ
     checks_machine = not uses_driver_pods and not platform_spark().is_cluster

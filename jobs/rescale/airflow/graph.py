@@ -52,7 +52,8 @@ def rescale_graph(
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
     `place_xcoms` are output fields of earlier tasks with source and target, and `closes_at` is the output field with
-    the latest time for the approval of the plan. `values` are values of form fields; None for the DAG's own form.
+    the latest time for the approval of the plan. `values` are values of form fields; None stands for the values that
+    the run was started with.
     """
     values_after_planning = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
     form_arguments = {} if values is None else {"params": values_after_planning}
@@ -92,7 +93,7 @@ def savepoint_graph() -> None:
 
 
 def task_group_graph(values: Mapping[str, Any]) -> None:
-    """Create the tasks of a rescale in the task group that is open. `values` are the values of the form's fields."""
+    """Create the tasks of a rescale in the current task group (`with group:`). `values` are the form's values."""
     chain(
         rescale_graph(values=values).last_tasks, group_end_task(params={name: values[name] for name in _ACCESS_FIELDS})
     )

@@ -27,13 +27,13 @@ PUBLISHED_CLAUSE_BY_STATE = {
 
 
 def unpublished_clause(target: str, digest: str) -> str:
-    """Return "nothing was published" as a clause, or that the result may have been published."""
+    """Return the clause "nothing was published"; if the target does not show it, that the result may have been."""
     state = state_of(target, digest)
     return "the result may have been published" if state is State.PUBLISHING else "nothing was published"
 
 
 def rejection_clause_of(ti: Any) -> str | None:
-    """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
+    """Return a clause on who rejected the plan, or that nobody answered in time; None if it was not rejected."""
     answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK_TASK), key=PLAN_ANSWER_KEY)
     plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN_TASK))
     if answer is None or plan_output is None or answer["approved"] or answer["plan"] != plan_output["digest"]:
@@ -42,7 +42,7 @@ def rejection_clause_of(ti: Any) -> str | None:
 
 
 def refuse_published(target: str, digest: str, rejection_clause: str) -> None:
-    """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
+    """Raise `RequestError` if the result of a rejected plan was published nevertheless, or may have been."""
     state = state_of(target, digest)
     if (published_clause := PUBLISHED_CLAUSE_BY_STATE.get(state)) is None:
         return

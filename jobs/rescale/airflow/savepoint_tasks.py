@@ -1,6 +1,7 @@
 """The tasks of a rescale. A task can be killed at any point and run again: its output depends only on the plan.
 
-Most tasks work in the worker, on metadata. Tasks that move or read state only wait for a step that runs elsewhere.
+Most tasks work in the worker, on metadata. Tasks that move or read state only wait for a step, which runs
+in a process of its own or in a pod.
 
 Airflow imports modules with tasks whenever it parses a DAG, so tasks import the modules for their work only when they
 run. The work of the tasks below is in `savepoint_work`.
@@ -88,10 +89,10 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
 
 
 def _plan(place_xcoms: PlaceXComs, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
-    """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
+    """Makes the plan of everything that the run does, stores it beside the target, and claims the target for it."""
     from rescale.airflow.savepoint_work import make_plan
 
-    # If the user names the source, a plan that changes nothing is an error. If an earlier task has chosen it, skip.
+    # A plan that changes nothing is an error if the user names the source; if an earlier task does, skip the task.
     return make_plan(params, pulled_places(place_xcoms, ti), dag_run, ti, skips_without_work=place_xcoms is not None)
 
 
@@ -133,7 +134,7 @@ def _announce(
     inlet_events: Any = None,
     outlet_events: Any = None,
 ) -> Summary:
-    """Adds an event with the URI of the result to the asset, unless the asset already has it."""
+    """Adds an event with the URI of the result to the asset, unless the asset already has this event."""
     from rescale.airflow.savepoint_work import announce_result
 
     return announce_result(plan_output, inlet_events, outlet_events)

@@ -132,7 +132,7 @@ def make_plan(
 ) -> Summary:
     """Make the plan, store it beside the target, claim the target for it, and return its summary.
 
-    A plan that changes nothing is a mistake in the form, or, with `skips_without_work`, a reason to skip the task.
+    Raises `RequestError` for a plan that changes nothing; with `skips_without_work`, skips the task instead.
     """
     request = request_of(params, known_places)
     request = replace(request, source=source_of_run(request.source, request.target, identity_of_run(dag_run)))
@@ -214,7 +214,7 @@ def publish_result(plan_output: Summary | None, params: Mapping[str, Any], ti: A
 
 
 def announce_result(plan_output: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
-    """Add an event with the URI of the result to the asset; skip the task if the asset already has it."""
+    """Add an event with the URI of the result to the asset; skip the task if the asset already has this event."""
     plan = published_plan(plan_output)
     if not add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events):
         skip_task(ALREADY_ANNOUNCED)

@@ -1,8 +1,8 @@
 """Settings of the platform for all DAGs of this package.
 
-They are in the file `rescale_settings.yaml` beside the DAGs, or in the file that the variable `RESCALE_SETTINGS` names.
-Each DAG reads them when Airflow parses it. If the file is not valid, Airflow can import none of the DAGs, so that
-nobody relies on a setting that has no effect.
+They are in the file `rescale_settings.yaml` beside the DAGs, or in the file that the environment variable
+`RESCALE_SETTINGS` names. Each DAG reads them when Airflow parses it. If the file is not valid, Airflow can import none
+of the DAGs, so that nobody relies on a setting that has no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SETTINGS_VARIABLE = "RESCALE_SETTINGS"
 _FILE_NAME = "rescale_settings.yaml"
 
 Minutes = Annotated[float, msgspec.Meta(gt=0, lt=366 * 24 * 60)]
-"""A duration below a year, because much longer ones exceed the range of Python's dates."""
+"""Number of minutes, less than 366 days: much longer durations exceed the range of Python's dates."""
 
 
 class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,8 +61,8 @@ class NotifiersByEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PlansToApprove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Plans that need an approval, whatever the form says.
 
-    These are all plans (`always`), plans that write more than `above_gigabytes` (10⁹ bytes), together with the
-    rounds that they continue, or plans that drop operators or states (`drops`).
+    `always`: all plans. `above_gigabytes`: plans that write more than this number of gigabytes (10⁹ bytes); what
+    earlier rounds wrote for the same result counts, too. `drops`: plans that drop operators or states.
     """
 
     always: bool = False

@@ -86,7 +86,7 @@ class PlanSummary(msgspec.Struct):
 
 
 class CertificateSummary(msgspec.Struct):
-    """Summary of a certificate. `certificate` is its URI, and `declared` lists the declared differences."""
+    """Summary of a certificate. `certificate` is its URI, and `declared` lists the requested differences."""
 
     certificate: str
     verdict: str

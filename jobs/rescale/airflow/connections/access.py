@@ -1,8 +1,9 @@
 """Access to S3 by an Airflow connection, for as long as a task needs it.
 
 Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Other
-settings, such as region and endpoint, become AWS variables of this process and its children. The keys are served over
-the loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
+settings, such as region and endpoint, become AWS environment variables of this process and its children. The keys are
+served over the loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its
+logs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rescale.storage.store import Store
 
 DRIVER_POD_VARIABLE = "RESCALE_DRIVER_POD"
-"""Variable with the path of a pod template; if it is set, the steps that move or read state run in pods."""
+"""Environment variable with the path of a pod template; if set, the steps that move or read state run in pods."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ _OWN_ACCESS_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 )
-"""Variables with the worker's own keys, which boto3 would prefer to the connection's keys."""
+"""Environment variables with the worker's own keys, which boto3 would prefer to the connection's keys."""
 
 _FIELDS_OF_HOOK = {
     *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "session_kwargs"),
@@ -56,7 +57,7 @@ _IGNORED_SETTINGS = {
 """Client settings that Rescale sets itself. Ignoring them changes no result."""
 
 _CHECKSUM_SETTINGS = {"request_checksum_calculation", "response_checksum_validation"}
-"""Client settings that have an AWS variable of the same name."""
+"""Client settings that have an AWS environment variable of the same name."""
 
 
 def missing_connection_error(connection_id: str, advice: str) -> RequestError:
@@ -70,8 +71,8 @@ def missing_connection_error(connection_id: str, advice: str) -> RequestError:
 def storage_access(connection_id: str | None) -> Iterator[None]:
     """Give this process and its children the access of a connection inside the block (None: their own access).
 
-    Raises `RequestError` if steps run on other machines: they would not have the access of the connection, and might
-    even see another store.
+    Raises an error if the connection gives no access. Raises `RequestError` if steps run on other machines: they would
+    not have the access of the connection, and might even see another store.
     """
     if not connection_id:
         yield
@@ -129,7 +130,7 @@ def _apply_source_variables(source_variables: Mapping[str, str], *, reads_source
 
 
 def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return the variables of the source's own connection.
+    """Return the environment variables of the source's own connection.
 
     Raises `RequestError` for a setting that both stores would share, such as a proxy.
     """
@@ -160,7 +161,7 @@ def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
 def s3_store_of(connection_id: str) -> Store:
     """Return the S3 store of a connection.
 
-    The variables of this process stay unchanged: it is the api-server, which serves many users.
+    The environment variables of this process stay unchanged: it is the api-server, which serves many users.
     """
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
     from botocore.config import Config
@@ -195,7 +196,7 @@ def _unusable_connection_error(connection_id: str, error: Exception) -> RequestE
 
 
 def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
+    """Return a connection as environment variables. Raises `RequestError` for a missing or an unsupported setting."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # imports boto3
 
     from rescale.airflow.connections.credentials import serve_credentials
@@ -237,9 +238,9 @@ def _aws_connection(connection_id: str) -> Connection:
 
 
 def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a connection's extra, such as region and endpoint, as variables.
+    """Return the settings of a connection's extra, such as region and endpoint, as environment variables.
 
-    Raises `RequestError` for a setting that has no variable.
+    Raises `RequestError` for a setting that has no environment variable.
     """
     for field in sorted(extra.keys() - _FIELDS_OF_HOOK):
         log.warning("the extra of the connection %r has a field that is not used: %s", connection_id, field)
@@ -269,7 +270,7 @@ def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _object_settings(connection_id: str, s3_fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return encryption and billing settings as variables.
+    """Return encryption and billing settings as environment variables.
 
     The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
     """
@@ -323,7 +324,7 @@ def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[s
 
 
 def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
+    """Return the addressing style as an environment variable; without it, boto3 chooses as `auto` does."""
     from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE
 
     variables_by_style: dict[Any, dict[str, str]] = {

@@ -25,7 +25,7 @@ _FAR_FUTURE = "2999-01-01T00:00:00Z"
 
 @contextmanager
 def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
-    """Serve the keys during the block; yield the variables with which processes on this machine find the keys."""
+    """Serve the keys during the block; yield the environment variables by which local processes find the keys."""
     token = secrets.token_urlsafe()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_class(credentials, token))
     server.daemon_threads = True

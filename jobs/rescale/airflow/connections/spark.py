@@ -23,7 +23,7 @@ DEFAULT_MASTER = "local[*]"
 """Default Spark master: all cores of the worker."""
 
 _ARGUMENTS_VARIABLE = "PYSPARK_SUBMIT_ARGS"
-"""Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
+"""Environment variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
 
 _PROPERTY_BY_FIELD = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 """Fields of a connection's extra, and their Spark properties."""

@@ -1,6 +1,7 @@
-"""Values of a filled form: their normalisation, the request that they make, and the checks of the first task.
+"""Values of a filled form: their normalisation, the request that results, and the checks of the first task.
 
-A field's schema checks one value. The checks here concern several values at once.
+A field's schema checks its value alone. The checks here also depend on other values, the platform's settings or the
+worker's environment.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
 
 
 def check_changes(params: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if a form asks for no change, for both a change and a copy, or for an unapproved loss."""
+    """Raise `RequestError` if a form asks for no change, for two shapes at once, or for a loss without an approval."""
     refuse_unintended_copy(params)
     refuse_unapproved_drops(params)
 
 
 def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
-    """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
+    """Raise `RequestError` if the form asks for no change and no copy, or for both the same and another shape."""
     has_shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(
         _shapes_of_operators(params["operators"])
     )

@@ -1,7 +1,7 @@
 """The trigger form of a rescale: its fields, in their order.
 
-The schema of a field checks its value, in the form and in Airflow's REST API. No field holds a secret: it names an
-Airflow connection.
+The schema of a field checks its value, in the form and in Airflow's REST API. No field holds a secret:
+secrets are in the Airflow connections that fields name.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PLACE_HELP = "`s3://bucket/key`, or an absolute path that workers can reach"
 _RANGE_SCHEMA: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 
 # A number has a text field, because Airflow's number field turns `abc` into null and `7e2` into 72. The value may also
-# be a number, for the REST API. With two types, Airflow would show a text area; `examples` make it show a single line
-# (`FieldSelector`).
+# be a number, for the REST API. For several types, Airflow would show a text area; `examples` make it show a single
+# line (`FieldSelector`).
 _NUMBER_SCHEMA: dict[str, Any] = {
     "type": ["null", "string", "integer"],
     "pattern": "^ *([1-9][0-9]{0,4})? *$",
@@ -58,7 +58,7 @@ Form = dict[str, Param]
 def rescale_form() -> Form:
     """Return the Params of a rescale, in the order of the form.
 
-    The fields that a first user needs come first, without a section: places, shape, approval, connection. The sections
+    The fields that a new user needs come first, without a section: places, shape, approval, connection. The sections
     after them are folded, and no field with a default is marked as required.
     """
     form = _unfolded_fields()
@@ -137,7 +137,7 @@ def _unfolded_fields() -> Form:
         "connection": line_field(
             title="Connection",
             description_md="The id of an Airflow connection of type aws for access to S3. Empty: the access that the "
-            "worker has in its own environment. Must be empty if steps run in pods.",
+            "worker has in its own environment. Must be empty if steps run in pods or on a Spark cluster.",
         ),
     }
 
@@ -174,7 +174,8 @@ def _fields_without_option(section: FormSection) -> Form:
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
                     "the id of an Airflow connection of type aws for the source; *Connection* is then for the target "
-                    "only. Empty: *Connection* is for both. Must be empty if steps run in pods.",
+                    "only. Empty: *Connection* is for both. Must be empty if steps run in pods or on a Spark "
+                    "cluster.",
                 )
             }
         case _:

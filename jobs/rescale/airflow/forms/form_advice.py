@@ -1,4 +1,4 @@
-"""Formulates advice for Airflow: an option becomes a field of the form, and a command becomes a task or a DAG.
+"""Formulates advice for Airflow: it names form fields, tasks and connections instead of options and commands.
 
 `Advice` is data. Its string is the text for the command line; this module makes the text for forms.
 """
@@ -51,9 +51,9 @@ _WORDING_BY_SETTING = {
 
 
 def form_wording(mention: Mention) -> str:
-    """Return the wording in Airflow for an option, a command or a variable that advice mentions.
+    """Return the wording in Airflow for an option, a command or an environment variable that advice mentions.
 
-    For an option, it is the field of the form; for a command, the task or DAG; for a variable, the setting of the
+    An option becomes a field of the form, a command becomes a task or DAG, and a variable becomes a setting of the
     connection.
     """
     if mention.about is About.COMMAND:

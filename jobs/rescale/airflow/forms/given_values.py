@@ -13,7 +13,7 @@ _PLACE_FIELDS = ("source", "target")
 
 
 def values_with_defaults(argument_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for each field of the form: the value of the argument, or the platform's default if that is None.
+    """Return a value for each field of the form: its argument, or the platform's default if the argument is None.
 
     Places have no defaults; `check_values` refuses a place that is None, such as an output that a task does not have.
     The values may be templates and outputs of other tasks, so they are checked later.

@@ -80,9 +80,9 @@ def _job_fields() -> Form:
             _LABEL_BY_FORMAT,
             title="Format of the savepoint",
             description_md="Flink takes a native savepoint quickly, and RocksDB opens the result without a conversion. "
-            "But a native savepoint lacks timers that are on the heap. The run refuses it before it stops the job, "
-            "unless the job's latest checkpoint shows that there are no such timers. A job with asynchronous state "
-            "needs the native format.",
+            "But a native savepoint of a job with RocksDB lacks timers that are on the heap. So the run fails before "
+            "it stops the job, unless the job's latest checkpoint shows that there are no such timers. A job with "
+            "asynchronous state needs the native format.",
         ),
         "taking": choice_field(
             _LABEL_BY_STOP_MODE,

@@ -152,7 +152,7 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 
 
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the options that a follower keeps for all of its rounds, by option name."""
+    """Return the values of the options that stay the same in all rounds of a rescale, by option name."""
     option_values = option_values_of(params)
     names = (*ROUND_OPTION_NAMES, "files") if option_values["files"] == Files.REFER else ROUND_OPTION_NAMES
     return {name: option_values[name] for name in names}

@@ -12,9 +12,10 @@ from rescale.text.errors import RescaleError
 
 
 def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
-    """Return `checkpoint` (a URI), `id` and `job` id of the newest complete checkpoint of `job` (name or id), or None.
+    """Return the newest complete checkpoint of a job (name or id), or None if no checkpoint is stored in a directory.
 
-    Savepoints do not count. Raises `RequestError` if no such job runs.
+    The result has the fields `checkpoint` (a URI), `id` (the checkpoint's number) and `job` (the job's id). Savepoints
+    do not count. Raises `RequestError` if no such job runs.
     """
     from rescale.airflow.flink.flink_access import open_flink
     from rescale.flink_rest.responses import is_directory

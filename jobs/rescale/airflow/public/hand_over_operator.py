@@ -25,8 +25,8 @@ class HandOverOperator(HandOverJob):
     starts the job. A task that is tried again finds the job that an earlier try started. The operator does not look for
     the job that the savepoint was taken from: if that job still runs, both jobs do the same work.
 
-    Its output describes the started job: its id (`job`), `name`, `parallelism` and `restored_from`; for a
-    FlinkDeployment `deployment` and `nonce`; else `start`, the command.
+    The fields of its output depend on the hand-over. A jar: `job` (the job's id), `name`, `parallelism` and
+    `restored_from`. A FlinkDeployment: `deployment` and `nonce`. A printed command: `start`, the command.
 
     :param start: how the job is started: `output["starting"]` of `RescaleOperator` or of a task group.
     :param flink: to run a jar: address of Flink's REST API, or id of an Airflow connection of type http.
@@ -37,7 +37,7 @@ class HandOverOperator(HandOverJob):
     :param deployment: to patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob:
         `flinksessionjob/namespace/name`.
     :param kubernetes_connection: to patch a FlinkDeployment: id of an Airflow connection; None for the worker's access.
-    :param parallelism: default parallelism of the job; None for the parallelism of most of its operators.
+    :param parallelism: default parallelism of the job; None for the parallelism in `start`.
     """
 
     template_fields: Sequence[str] = (

@@ -39,17 +39,17 @@ _FIELD_NAMES = (
 class RescaleOperator(BaseOperator):
     """Operator that rescales a snapshot: it plans, moves the state, compares it with the source, and publishes it.
 
-    Every field is a template, and may be the output of another task. None means the default of the platform's settings,
-    or that of the form. The task may be killed and tried again at any time: it resumes where it was. Where steps run as
-    pods, it waits without a worker; elsewhere, steps are processes of its worker. It is skipped if the state already
-    has the requested shape.
+    Every argument is a template, and may be the output of another task. None means the default of the platform's
+    settings, or that of the form. The task may be killed and tried again at any time: it resumes where it was. If steps
+    run in pods, it waits without a worker; otherwise, steps are processes of its worker. It is skipped if the state
+    already has the requested shape.
 
-    Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
-    approval. `rescale_task_group` asks for approvals.
+    Nobody can approve its plan. So it cannot drop state, and it fails if the plan needs an approval, for example by the
+    settings of the platform. `rescale_task_group` asks for approvals.
 
     Its output has fields that describe the published result: `target`, `start` (a command), `starting` (for
     `HandOverOperator`), `metadata_sha256`, `certificate` and `certificate_sha256`. The asset `RESCALED_SAVEPOINT` gets
-    an event, unless it has one of this result already.
+    an event, unless it already has one of this result.
 
     :param source: directory of the snapshot: `s3://bucket/key`, or an absolute path that workers can reach.
     :param target: directory of the result, which does not exist yet.
@@ -198,7 +198,7 @@ class RescaleOperator(BaseOperator):
         publish_output = publish_result(plan_output, form_values, context["ti"])
         plan, events = published_plan(plan_output), (context["inlet_events"], context["outlet_events"])
         if not add_event(plan, RESCALED_SAVEPOINT, *events):
-            # Airflow adds an event to every outlet.
+            # Airflow would add an event to every outlet.
             self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]
         return publish_output
 

@@ -36,7 +36,8 @@ class TakeSavepointOperator(WaitingOperator):
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id.
     :param savepoints: directory in which Flink writes the savepoint.
-    :param savepoint_format: `canonical`, or `native` for the state backend's own files.
+    :param savepoint_format: `canonical`, or `native` for the state backend's own files. With RocksDB, a native
+        savepoint lacks timers that are on the heap; the operator does not check whether there are any.
     :param taking: fate of the job: `run on`, `stop` (stop with savepoint) or `cancel`.
     """
 

@@ -70,7 +70,8 @@ def report(
 ) -> Response:
     """Respond with the report of a run.
 
-    If the run has several, `task` is the task that planned, and `map_index` its index if it was mapped; None for any.
+    If the run has several reports, `task` is the id of the task that planned, and `map_index` its map index; None
+    matches any.
     """
     report_query = XComModel.get_many(
         run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, map_indexes=map_index, limit=1
@@ -97,7 +98,7 @@ def _page_in_xcom(xcom_value: Any) -> bytes:
 
 
 def _page_in_store(xcom_value: Any) -> bytes:
-    """Read the report beside the target. Raises an error if the report is about another plan than the run's.
+    """Return the report beside the target. Raises `HTTPException` if it is missing, or is about another plan.
 
     Raises `ValueError` if the XCom does not name a place.
     """

@@ -1,7 +1,7 @@
 """Link from a task to the report of its rescale, which the api-server shows (`report_app`).
 
-The link names the task that plans. The URI of the report, and the connection for it, are an XCom of that task. A run
-that only plans writes nothing to storage, so its XCom holds the page itself.
+The link names the task that plans. An XCom of that task says where the report is (`ReportPlace`). A run that only plans
+writes nothing to storage, so its XCom holds the page itself (`ReportPage`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReportPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A report: HTML, compressed by zlib, in Base64. A report has at most `report_page.LARGEST_REPORT_BYTES` bytes."""
+    """A report: HTML, compressed by zlib, in Base64. Its size is limited (`report_page.LARGEST_REPORT_BYTES`)."""
 
     page: str
 

@@ -1,1 +1,1 @@
-"""Tasks that run a step of an approved plan, in a process or a pod, and the base of all tasks."""
+"""The base of all tasks, and the tasks that run a step of a plan in a process or a pod."""

@@ -45,8 +45,9 @@ _SECONDS_TO_START = 900
 """Timeout for the start of a pod; the cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
 _SECONDS_BETWEEN_CHECKS = 10
-"""Time between two checks of a pod that is to start. If the triggerer saw the pod's end before the scheduler saw the
-worker exit, Airflow would consider the task lost, and try again although the error may be final."""
+"""Time between two checks whether a pod has started. It is long enough for the scheduler to see the worker exit before
+the triggerer sees the pod end. Otherwise, Airflow would consider the task lost, and try again even after a final error.
+"""
 
 
 class StepPod(KubernetesPodOperator):
@@ -109,7 +110,7 @@ class StepPod(KubernetesPodOperator):
         return trimmed_values(context["params"] if self.values is None else self.values)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
-        """Resume when the pod has ended. A failure becomes one of our errors."""
+        """Resume when there are log lines to read, or the pod has ended. A failure becomes one of our errors."""
         with _access(self._form_values(context)):
             plan = load_plan(self.plan_output["plan"])
             result_uri = places_of(plan).result(self.step)

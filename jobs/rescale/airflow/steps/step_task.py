@@ -1,7 +1,7 @@
 """Tasks that move or read state. Such a task runs a step outside the worker's process, and waits for the step's end.
 
-Only this module decides where the step runs: in a pod if `RESCALE_DRIVER_POD` names a template, otherwise as a process
-of the worker.
+The step runs in a pod if the environment variable `RESCALE_DRIVER_POD` names a template, otherwise in a process of the
+worker.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ def step_in_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf
 
 
 def environment_of_steps(spark: Spark) -> dict[str, str]:
-    """Return the environment of a step with this Spark: the environment of this process without Airflow's variables.
+    """Return the environment variables of a step with this Spark: those of this process without `AIRFLOW…`.
 
-    Airflow's variables hold connections and keys, and the step may run users' own functions that hash keys.
+    The variables `AIRFLOW…` may hold connections and keys, and the step may run users' own functions that hash keys.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
     return {**environment, **trace_context(), **spark.environment}

@@ -6,7 +6,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 
 def trace_context() -> dict[str, str]:
-    """Return variables with the current span for a child process (W3C Trace Context); none without a trace."""
+    """Return environment variables that give a child process the current span (W3C Trace Context), if there is one."""
     carrier: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(carrier)
     return {name.upper(): value for name, value in carrier.items()}

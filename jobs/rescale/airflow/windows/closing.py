@@ -29,7 +29,7 @@ class WindowHours(NamedTuple):
     zone: ZoneInfo
 
     def opening_time(self, run_start: datetime, *, is_scheduled: bool) -> datetime | None:
-        """Return when the window opens, or opened, for a run that began at `run_start`; None if it never opens.
+        """Return when the window opens, or opened, for a run that began at `run_start`; None if it has never opened.
 
         A run that was triggered by hand (not `is_scheduled`) belongs to the window whose scheduled run was due last
         before it. The result may have a local time that the clock skips.
@@ -72,7 +72,7 @@ def closing_time(opening: datetime, closes: time, zone: ZoneInfo) -> datetime:
 def _instants_of_day(time_of_day: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time: two in order if the clock is set back.
 
-    For a time that the clock skips, return the instant by the offset before the change.
+    For a time that the clock skips, return the instant by the UTC offset before the change.
     """
     first, second = (datetime.combine(day, time_of_day, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
     return [first, second] if second > first else [first]

@@ -17,7 +17,7 @@ from rescale.text.units import duration
 
 
 def window_dag(window: Window) -> DAG:
-    """Return the DAG of a window. A run waits for the one before it: both would rescale the same savepoint."""
+    """Return the DAG of a window. Its runs do not overlap: two at once would rescale the same job or savepoint."""
     asset = asset_of_window(window.dag_id, window.name)
     with DAG(
         dag_id=window.dag_id,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EarlyTimetable(Timetable):
-    """Timetable with a run before each time of a cron expression, earlier by `begins_before`.
+    """Timetable with a run for each time of a cron expression, which begins earlier than that time by `begins_before`.
 
     `begins_before` is elapsed time: if the clocks change in between, the local times differ by an hour more or less.
     """
@@ -64,7 +64,7 @@ class EarlyTimetable(Timetable):
 
 
 class WindowsPlugin(AirflowPlugin):
-    """Plugin that registers the timetable: Airflow stores the schedule of a DAG by the name of its class."""
+    """Plugin that registers the timetable: a stored DAG has only the name of its class, by which Airflow finds it."""
 
     name = "rescale_windows"
     timetables: ClassVar[list[type[Timetable]]] = [EarlyTimetable]  # type: ignore[misc]

@@ -21,8 +21,9 @@ class DatedSnapshot(NamedTuple):
 
 
 def newest_savepoint(directory: str) -> DatedSnapshot:
-    """Return the newest snapshot below a directory, except Rescale's results and what a follower keeps.
+    """Return the newest complete snapshot below a directory.
 
+    Ignores targets of Rescale, and the files that Rescale keeps while it follows a job (`is_in_follower_directory`).
     Raises `RequestError` if there is none.
     """
     store = open_store(directory)

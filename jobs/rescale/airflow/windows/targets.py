@@ -42,7 +42,7 @@ def target_of(pattern: str, window_name: str, opening: datetime) -> str:
 
 
 def pattern_fault(pattern: Any) -> Fault:
-    """Return the fault of a pattern, or None if it is a path with known placeholders only."""
+    """Return the fault of a pattern, or None if it is text with known placeholders only."""
     try:
         names = _names_in(pattern)
         target_of(pattern, "window", datetime.min)

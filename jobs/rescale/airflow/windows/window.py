@@ -35,7 +35,7 @@ RESERVED_NAMES = ("savepoint", "job", "plan", "discard")
 _LEAD_TIME = re.compile(r"([1-9][0-9]{0,3})([hm])")
 _UNIT_BY_LETTER = {"h": "hours", "m": "minutes"}
 _MOST_NAME_CHARACTERS = 250 - len("rescale_")
-"""Longest name of a window whose DAG has a valid id (`validate_key`)."""
+"""Largest length of a window's name with which its DAG has a valid id (`validate_key`)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _WINDOW_FIELDS = ("schedule", "timezone", "closes", "begins_before")
 
@@ -86,7 +86,7 @@ class Window:
         return "job" in self.form_values
 
     def form(self) -> Form:
-        """Return the form for a run by hand, with the values of this window as defaults."""
+        """Return the Params of the window's DAG: the form, with the values of this window as defaults."""
         form = with_defaults(_form_of(self.form_values), settings().form)
         for name, value in self.form_values.items():
             form[name].value = value
@@ -154,7 +154,7 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
 
 
 def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
-    """Return the error that `check` raises for an entry, completed with the form's defaults; None if it raises none."""
+    """Return the error that `check` raises for an entry and the form's defaults; None if it raises none."""
     defaults = with_defaults(_form_of(entry), settings().form)
     try:
         check(trimmed_values({**{field: param.value for field, param in defaults.items()}, **entry}))
@@ -164,7 +164,7 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
 
 
 def _check_hand_over(filled_values: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the run would stop a job and start none, or would let the old and the new job run."""
+    """Raise `RequestError` if the run could not start a stopped job again, or would let the old and the new job run."""
     hand_over = hand_over_of(filled_values)
     live_request_of(filled_values)
     refuse_stop_without_restart(stop_mode_of(filled_values, hand_over), hand_over)

@@ -1,8 +1,8 @@
-"""First and last task of a window's run: check whether there is something to do, and record what was done.
+"""Opening and closing task of a window's run: check whether there is something to do, and record what was done.
 
-The state of the window's asset records what was rescaled last, so it outlives runs. A run that finds nothing newer is
-skipped. A run that starts after closing time, or is triggered by hand outside the window's hours, is skipped, too,
-unless its form allows that.
+The state of the window's asset records what was rescaled last, because it outlives runs. A run that finds nothing newer
+is skipped. A run that starts after the window has closed is skipped, too, unless it was triggered by hand and its form
+allows that.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ log = logging.getLogger(__name__)
 CLOSE_TASK = "close_window"
 
 _SCHEDULED_RUNS = ("scheduled", "backfill")
-"""Types of runs that begin when the schedule says so (`DagRunType`).
+"""Types of runs that begin by the schedule (`DagRunType`).
 
-Somebody starts all other runs: in the UI, over REST, by `TriggerDagRunOperator`, or by materialising the window's
+All other runs are triggered: in the UI, over REST, by `TriggerDagRunOperator`, or by materialising the window's
 asset.
 """
 
@@ -64,8 +64,8 @@ def open_window(window: Window, asset: Asset) -> Any:
 def close_window(asset: Asset) -> Any:
     """Return the task that records what was rescaled, and adds the event of the result to the window's asset.
 
-    Its only upstream tasks are those that hand a result over. If `open_window` were an upstream task, its success alone
-    would satisfy the trigger rule, even in a run with nothing to do.
+    Its only upstream tasks are those that publish the result or hand the job over. If `open_window` were an upstream
+    task, its success alone would satisfy the trigger rule, even in a run with nothing to do.
     """
 
     def record_result(
@@ -103,11 +103,11 @@ def opened_window(
     last_rescaled: Mapping[str, str] | None,
     now: datetime,
 ) -> Summary:
-    """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
+    """Return the target of a run, its hours, and, if its form has a source, the newest savepoint below that.
 
     Skips the run if the window is closed, or if there is nothing newer than `last_rescaled`, the source that was
-    rescaled last. A run that has stopped its job, and whose tasks were all cleared, goes on after its window has
-    closed: the job does not run.
+    rescaled last. If all tasks of a run that has stopped its job were cleared, the run goes on even after the window
+    has closed, because the job is not running.
     """
     from rescale.airflow.windows.newest_savepoint import newest_savepoint
     from rescale.options.profiles import use_targets

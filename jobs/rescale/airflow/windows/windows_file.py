@@ -12,7 +12,7 @@ from rescale.airflow.yaml_file import read_yaml
 from rescale.text.errors import RequestError
 
 WINDOWS_VARIABLE = "RESCALE_WINDOWS"
-"""Variable with the path of the file; without it, the file is `windows.yaml` beside the DAGs."""
+"""Environment variable with the path of the file; without it, the file is `windows.yaml` beside the DAGs."""
 
 
 class WindowsFile(NamedTuple):
@@ -28,7 +28,7 @@ def windows_path(dag_file: str) -> Path:
 
 
 def read_windows(path: Path) -> WindowsFile:
-    """Read all entries of the file. A missing file is empty, unless the variable names it."""
+    """Read all entries of the file. A missing file counts as empty, unless the variable names it."""
     if not path.exists() and WINDOWS_VARIABLE not in os.environ:
         return WindowsFile((), ())
     try:
