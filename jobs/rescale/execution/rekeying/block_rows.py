@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import Records
 
 _ROW_HEAD = struct.Struct("<4I")
-ROW_BYTES = 256 * 1024
-"""Target size of a row in bytes, neither too small nor too large for Spark; a larger row holds a single block."""
+ROW_BYTES = 1024 * 1024
+"""Target size of a row in bytes, neither too small nor too large for Spark; the last block may exceed it."""
 
 INDEX_FIELDS = np.dtype([("cell", "<u4"), ("size", "<u4"), ("last_offset", "<u4")])
 BlockIndex = npt.NDArray[np.void]
@@ -78,19 +79,17 @@ def write_rows(
     The cells in `borders` divide the blocks into sections: section i begins at cell `borders[i]`. A row has blocks of
     one section only.
     """
+    if not len(index):
+        return
     ends = np.cumsum(index["size"], dtype=np.int64)
+    begins = ends - index["size"]
     section_of_block = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
-    first_block = 0
-    while first_block < len(index):
-        begin_offset = int(ends[first_block]) - int(index["size"][first_block])
-        section_end = int(np.searchsorted(section_of_block, section_of_block[first_block], side="right"))
-        end_block = min(
-            section_end, max(first_block + 1, int(np.searchsorted(ends, begin_offset + ROW_BYTES, side="right")))
-        )
+    begins_row = (np.diff(section_of_block) != 0) | (np.diff(begins // ROW_BYTES) != 0)
+    row_borders = [0, *(np.flatnonzero(begins_row) + 1).tolist(), len(index)]
+    for first_block, end_block in pairwise(row_borders):
         head = _ROW_HEAD.pack(operator_index, unit_index, batch_index, end_block - first_block)
-        row = b"".join((head, index[first_block:end_block].tobytes(), blocks[begin_offset : int(ends[end_block - 1])]))
-        yield int(section_of_block[first_block]), row
-        first_block = end_block
+        row_blocks = blocks[int(begins[first_block]) : int(ends[end_block - 1])]
+        yield int(section_of_block[first_block]), b"".join((head, index[first_block:end_block].tobytes(), row_blocks))
 
 
 class BlockRow(NamedTuple):
