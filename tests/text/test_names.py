@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 
 import pytest
 
 from rescale.text.errors import InternalError, SnapshotError, StoreError, as_rescale_error
-from rescale.text.names import did_you_mean, first_of, printable, printable_lines, quoted, without_secrets
+from rescale.text.names import did_you_mean, first_of, printable, printable_lines, quoted, signal_name, without_secrets
 
 EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 
@@ -19,6 +20,13 @@ EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 )
 def test_long_list_is_shortened_to_its_first_names(number: int, shortened: str) -> None:
     assert first_of([str(name) for name in range(number)], 3) == shortened
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN, "SIGRTMIN"), (signal.SIGRTMIN + 1, "signal 35")]
+)
+def test_every_signal_has_a_name(number: int, name: str) -> None:
+    assert signal_name(number) == name
 
 
 def test_control_characters_are_escaped() -> None:

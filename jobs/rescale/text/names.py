@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from shlex import quote
@@ -22,6 +23,14 @@ Bucket names have no colon, but ARNs of access points do.
 _USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_ACCESS_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_CHARS}@", re.IGNORECASE)
 """User and password in an address; paths and keys in S3 may contain an `@` themselves."""
 _QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGKILL. Python has names for two of the real-time signals only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def printable(text: str) -> str:

@@ -24,6 +24,7 @@ from rescale.execution.tasks.slices import ATTEMPTS, FAILED_REPEATEDLY, RESUME_A
 from rescale.execution.tasks.worker import EndedTask, Report, StageWork, Task
 from rescale.execution.tasks.worker_server import WorkerServer
 from rescale.text.errors import RescaleError, StoreError
+from rescale.text.names import signal_name
 
 _POLL_SECONDS = 1.0
 _KILL_TIMEOUT_MILLISECONDS = 10_000
@@ -126,7 +127,7 @@ class WorkerPool:
         assert task_number is not None
         self._kill(worker)
         stage.running_tasks -= 1
-        exit_text = f"exit code {exit_code}" if exit_code >= 0 else f"killed by {signal.Signals(-exit_code).name}"
+        exit_text = f"exit code {exit_code}" if exit_code >= 0 else f"killed by {signal_name(-exit_code)}"
         stage.record_failure(
             task_number,
             StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE),

@@ -32,6 +32,7 @@ from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD_SIZE
 from rescale.rocksdb.engine.library import LOADING_LOCK, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.text.errors import RescaleError, as_rescale_error
+from rescale.text.names import signal_name
 
 ChildTask = Generator[Any, Any, None]
 
@@ -172,7 +173,7 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         self._has_ended = True
         exit_code = os.waitstatus_to_exitcode(status)
-        exit_text = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+        exit_text = signal_name(-exit_code) if exit_code < 0 else f"exit code {exit_code}"
         return ChildEnded(exit_text, was_killed=-exit_code in _EXTERNAL_SIGNALS)
 
 
