@@ -19,6 +19,7 @@ from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.storage.contract import CopyRefused
 from rescale.text.errors import RescaleError
+from rescale.text.units import human_bytes
 from support.checkpoints import checkpoints_in
 from support.pipeline import execute_without_spark, plan_continued, plan_rescale
 
@@ -62,8 +63,10 @@ def path_of(plan: Plan, file: DirectoryFile) -> Path:
     return Path(places_of(plan).stream(file.name_or_uri))
 
 
-def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> None:
+def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     files = taken_files(plan)
+    sizes = [file.size for of_directory in files.values() for file in of_directory]
+    assert f"take files of the base: {human_bytes(sum(sizes))} copied in " in capsys.readouterr().err
     assert len(files) == 3
     for place, of_directory in files.items():
         old = stored_in_base(plan, place)

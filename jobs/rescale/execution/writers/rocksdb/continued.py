@@ -129,10 +129,14 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
     """Link or copy the files for which the store can do so itself; return those files."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
     taken_files: list[_TakenFile] = []
+    taken_bytes = 0
     for first in range(0, len(units), _FILES_AT_ONCE):
         results = side_by_side(partial(_keep_file, plan), units[first : first + _FILES_AT_ONCE])
         taken_files += [taken_file for taken_file in results if taken_file is not None]
-        progress.update(sum(taken_file.file.size for taken_file in taken_files))
+        taken_bytes = sum(taken_file.file.size for taken_file in taken_files)
+        progress.update(taken_bytes)
+    if units:
+        progress.finish(taken_bytes)
     return taken_files
 
 
