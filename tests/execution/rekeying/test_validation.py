@@ -199,7 +199,7 @@ RECORD_FAULTS: dict[str, Callable[[Groups], None]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
+@pytest.mark.parametrize(("name", "maximum"), [*CASES, ("2-heap-native", "1000")])
 def test_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     rekeyed = [proof for proof in result.validate() if proof.records is not None]

@@ -71,12 +71,8 @@ class RecordSource(NamedTuple):
 
     @property
     def key_group_count(self) -> int:
-        """Number of key groups that a canonical stream has; 0 for other places."""
-        match self.place:
-            case StreamPlace(framing=Framing.CANONICAL) as place:
-                return len(place.extents)
-            case _:
-                return 0
+        """Number of key groups that a stream lists; 0 for databases and changelogs, which list none."""
+        return len(self.place.extents) if isinstance(self.place, StreamPlace) else 0
 
     @property
     def states(self) -> tuple[list[str], list[bool]]:
