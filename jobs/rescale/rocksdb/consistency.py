@@ -26,9 +26,9 @@ def checked_manifest(
 ) -> Manifest:
     """Return the MANIFEST of a database, after all checks that need no rows.
 
-    `files` are the result of `needed_files`, and `states` are the state names in the meta stream
-    (`IncrementalRemoteKeyedStateHandle`). Raises `SnapshotError` if the parts contradict each other, and
-    `UnsupportedError` for unsupported features.
+    `files` are the result of `needed_files`, and `read_content` returns the content of one of them. `states` are the
+    state names in the meta stream (`IncrementalRemoteKeyedStateHandle`). Raises `SnapshotError` if the parts contradict
+    each other, and `UnsupportedError` for unsupported features.
     """
     try:
         return _consistent_manifest(files, read_content, states)

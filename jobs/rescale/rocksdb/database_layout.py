@@ -9,7 +9,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
 FIRST_TABLE_NUMBER = 10
 SPARE_FILE_NUMBERS = 10
-"""File numbers left unused between the highest file number and the next file number in the MANIFEST."""
+"""Difference between the next file number in the MANIFEST and the highest number of an SST file."""
 
 LEVEL_COUNT = 7
 """Number of levels with which Flink opens a database (`num_levels`)."""

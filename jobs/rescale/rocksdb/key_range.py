@@ -1,8 +1,9 @@
-"""Key groups as a range of RocksDB's user keys, and how the key range of a file overlaps it.
+"""Convert key groups to a range of RocksDB's user keys, and compare the keys of SST files with this range.
 
 A key begins with its key group, in one byte up to max parallelism 128, else in two (`CompositeKeySerializationUtils`).
-RocksDB orders keys by their bytes, so consecutive key groups are one range of keys. The end of the range fits into as
-many bytes as a key group, because max parallelism is at most 32768.
+RocksDB orders keys by their bytes, so consecutive key groups are one range of keys. A range ends before the key group
+after its last one. The number of that key group is at most 128 with one byte, and at most 32768 with two, so it fits
+into these bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class KeyRange:
         return file.smallest_user_key < self.begin
 
     def reaches_above(self, file: LiveFile) -> bool:
-        """Return whether `file` may have keys from the end of the range on."""
+        """Return whether `file` may have keys at or after the end of the range."""
         return not self._ends_before(file, self.end)
 
     def holds(self, files: Iterable[LiveFile]) -> bool:

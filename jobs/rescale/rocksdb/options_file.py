@@ -38,14 +38,14 @@ _UNREADABLE_VALUES = {
     "compression_opts": re.compile(r".*\bmax_dict_bytes=[1-9].*"),
     "bottommost_compression_opts": re.compile(r"(?=.*\benabled=true).*\bmax_dict_bytes=[1-9].*"),
 }
-"""Settings with which RocksDB writes SST files that only its library reads (`sst.table`), by option."""
+"""Values of options with which RocksDB writes SST files that `sst.table` cannot read, by option."""
 
 _FILTER_OPTIONS = ("compaction_filter", "compaction_filter_factory")
 _NULL_POINTER = "nullptr"
 
 
 def check_options(data: bytes, path: str) -> None:
-    """Raise `UnsupportedError` if a column family has settings that Flink never uses.
+    """Raise `UnsupportedError` if a comparator, merge operator or table format of a column family is not Flink's.
 
     `data` is the content of OPTIONS; `path` names the file in errors. Raises `SnapshotError` if it cannot be parsed.
     """
@@ -82,9 +82,9 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 def refuse_few_levels(data: bytes, path: str, needed_levels: int) -> None:
     """Raise `UnsupportedError` if the job opens a column family with fewer than `needed_levels` levels.
 
-    RocksDB cannot open a database with files in levels that it does not have. With FIFO compaction, RocksDB has a
-    single level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and
-    other errors are those of `check_options`.
+    RocksDB cannot open a column family with a file in a level beyond its number of levels. With FIFO compaction,
+    RocksDB has a single level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`).
+    Arguments and other errors are those of `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")
@@ -101,7 +101,7 @@ def refuse_few_levels(data: bytes, path: str, needed_levels: int) -> None:
 
 
 def refuse_unreadable_changes(data: bytes, path: str) -> None:
-    """Raise `UnsupportedError` if a round cannot read the rows of new SST files, because the job writes them otherwise.
+    """Raise `UnsupportedError` if the job writes SST files in a format whose rows a round cannot read.
 
     Arguments and other errors are those of `check_options`.
     """
@@ -135,7 +135,7 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
 
 
 def _unescaped(name: str) -> str:
-    """Return the name of a column family as it was before RocksDB wrote it to OPTIONS (`EscapeOptionString`)."""
+    """Return the name of a column family without the escapes that RocksDB writes to OPTIONS (`EscapeOptionString`)."""
     return _ESCAPED.sub(lambda match: _LINE_END_BY_ESCAPE.get(match[1], match[1]), name)
 
 

@@ -1,7 +1,8 @@
 """The files of a database as Flink's handle lists them (`IncrementalRemoteKeyedStateHandle`).
 
 A checkpoint of RocksDB is a directory of SST files, CURRENT, OPTIONS, and the MANIFEST, which lists the live SST files.
-Flink stores each file under another name. The handle records the name in the directory, which `needed_files` checks.
+Flink stores each file under another name, and the handle records the file's name in the directory. `needed_files`
+checks these names.
 """
 
 from __future__ import annotations

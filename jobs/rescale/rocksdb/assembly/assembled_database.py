@@ -30,7 +30,10 @@ class SourceDatabase:
 
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
-    """Return the source database of a state handle's files; `ingested_names` is empty: no SST file is read."""
+    """Return the source database with the files of a state handle.
+
+    No SST file is read, so `ingested_names` is empty.
+    """
     options_file = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options_file.name if options_file else None)

@@ -56,9 +56,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
     """Return a database with the rows of the sources in `key_groups`; each source must have some of these key groups.
 
-    Raises `UnsupportedError` if there are several sources and one of them is dirty in these key groups (see `is_clean`)
-    or has ingested files in level 0, or if a source has more levels than Flink's databases have. Raises `SnapshotError`
-    if files of one level overlap.
+    Raises `UnsupportedError` if a source has more levels than Flink's databases have. With several sources, also raises
+    it if a source is not clean (see `is_clean`) or has ingested files in level 0. Raises `SnapshotError` if files of
+    one level overlap.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 
@@ -66,7 +66,7 @@ def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_p
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
     """Return whether `source` may be joined with other databases into one for `key_groups`.
 
-    It may if no file with rows in `key_groups` straddles the bounds of the key groups that `source` has.
+    It may be joined if no file with rows in `key_groups` straddles the bounds of the key groups that `source` has.
     """
     return not _straddling_files(source, key_range(key_groups, max_parallelism), max_parallelism)
 

@@ -1,10 +1,11 @@
 """Proof, from the MANIFESTs alone, that an assembled database has the rows of its sources.
 
-The proof compares the result with the sources, and ignores how the result was made. First, the result has every source
-file that may have rows of the wanted key groups exactly once, in the same level and order. Second, range tombstones
-that are newer than all rows hide the rows of these files in other key groups, and no other rows.
+The proof compares the result with the sources, and ignores how the result was made. First, every source file that may
+have rows of the wanted key groups is in the result exactly once, in the same level and order. Second, range tombstones
+hide all rows of these files that belong to other key groups, and no other rows. The range tombstones are newer than all
+rows.
 
-The proof reads no rows. Other checks show that the files have the same bytes.
+The proof reads no rows. Other checks show that the files have the same bytes as in the sources.
 """
 
 from __future__ import annotations
@@ -131,7 +132,10 @@ class _Proof:
         self._check_order([pair for pair in entry_pairs if pair[0].level == 0], state)
 
     def _check_order(self, entry_pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
-        """Check that the level-0 files of one source keep their order, and that all sequence numbers shift alike."""
+        """Check that level-0 files of one source keep their order.
+
+        All their sequence numbers must be shifted by the same amount, and so must all their epoch numbers.
+        """
         sequence_shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in entry_pairs}
         sequence_shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in entry_pairs}
         pairs_by_number = sorted(entry_pairs, key=lambda pair: pair[0].number)
@@ -159,7 +163,7 @@ class _Proof:
         self._check_dead_rows_hidden(reused_files, hidden_ranges, family.name)
 
     def _tombstone_range(self, file: LiveFile, state: str) -> KeyRange:
-        """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
+        """Return the range of a file's only range tombstone, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
         expected_tombstones = [RangeTombstone(file.smallest_user_key, file.largest_user_key, sequence)]
         tombstones = list(self._result.tombstones[file.name])

@@ -6,8 +6,8 @@ and the files that they overlap in lower levels, and no other files. The result 
 no range tombstones, so it may be joined with other databases. A dirty database (see `assembly`) is compacted in the
 same way before it is joined with others.
 
-RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
-keeps its number was not rewritten, since RocksDB never uses a number twice.
+RocksDB works in a scratch directory, on links to the files or on copies of them, with Rescale's options (see
+`open_database`). A file that keeps its number was not rewritten, since RocksDB never uses a number twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ _OPEN_OPTIONS = (
 """RocksDB options: Flink's levels and table format, and no compactions or statistics that depend on time."""
 
 _FORCE_OPTIMIZED = 3
-"""`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
+"""`BottommostLevelCompaction::kForceOptimized`.
+
+A compaction also rewrites files of the last level, except those that it wrote itself.
+"""
 
 _IDENTITY_NAME = "IDENTITY"
 _DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM_ERRORS))
@@ -78,8 +81,8 @@ def compacted_database(
 
     Its files are unchanged files of the sources (which stay where they are), new SST files below `scratch`, and small
     files in memory. Sources may be dirty (see `assembly`). `name` must be unique among all databases; the same sources
-    and `name` give the same bytes. Raises the errors of `fetched_database` and `assemble`, and `SnapshotError` or
-    `StoreError` for errors of RocksDB.
+    and `name` give the same bytes. Raises the errors of `fetched_database` and `assemble`, `SnapshotError` or
+    `StoreError` for errors of RocksDB, and `IntegrityError` if a compaction leaves rows of other key groups.
     """
     with ExitStack() as stack:
         if len(sources) > 1:
@@ -178,7 +181,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
 def _database_after_compaction(
     directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str
 ) -> StoredDatabase:
-    """Return the database with its new files, which are numbered from `next_file_number` on.
+    """Return the compacted database, whose new files are numbered from the old `next_file_number` on.
 
     Files that RocksDB did not rewrite stay where they are.
     """

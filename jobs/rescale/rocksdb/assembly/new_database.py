@@ -31,7 +31,7 @@ _EMPTY_MANIFEST = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUM
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes. `bound_kinds` are the `ValueType`s of the rows with its smallest and largest key."""
+    """An SST file of `size` bytes. `bound_kinds` are the `ValueType`s of its first and last row."""
 
     size: int
     smallest_key: bytes

@@ -1,1 +1,1 @@
-"""RocksDB itself, called through its library: it opens databases, and reads and writes rows in batches."""
+"""Read the rows of databases with RocksDB's library, find changed keys, and write SST files from rows."""

@@ -23,8 +23,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
     """Raise `SnapshotError` if a file has rows outside of its range in the MANIFEST.
 
-    The check reads the end, the index and two blocks of each file. It skips files that are damaged or have a format
-    that `SstTable` does not support, because RocksDB reports those.
+    The check reads the end, the index and two blocks of each file. It skips damaged files, which RocksDB reports, and
+    files of a format that `SstTable` does not support.
     """
     file_by_name = {file.name: file for file in directory.files}
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))

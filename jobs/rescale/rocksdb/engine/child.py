@@ -5,9 +5,9 @@ a few messages, but no fork. A conversation runs a generator in the child: the p
 and the generator yields the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid until the
 next answer.
 
-A lock that another thread of the parent holds at the fork stays locked in the child forever. So a child must not import
-anything: all that children need is imported before the first fork. And a child must not use the parent's stacks again,
-see `_give_threads_larger_stacks`.
+A lock that another thread of the parent holds at the fork stays locked in the child forever. An import takes locks, so
+a child must not import anything: all that children need is imported before the first fork. New threads of a child must
+not get stacks that the parent's threads have used, either (`_give_threads_larger_stacks`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MEMORY_BYTES = 6 * LARGEST_RECORD_SIZE
 """Bytes by which a child's memory may grow after the fork: RocksDB holds several copies of the largest row."""
 
 _BASE_SECONDS, _SLOWEST_BYTES_PER_SECOND = 600, 1_000_000
-"""Time limit of an answer: these seconds, plus the time to read the files from the slowest disk (bytes per second)."""
+"""Time limit of an answer: `_BASE_SECONDS`, plus the time to read all files at `_SLOWEST_BYTES_PER_SECOND`."""
 
 _ADDED_STACK_BYTES = 1024 * 1024
 _THREAD_ATTRIBUTES_BYTES = 128
@@ -63,7 +63,7 @@ class ChildEnded(Exception):  # noqa: N818
     def __init__(self, exit_text: str, *, was_killed: bool) -> None:
         super().__init__(exit_text)
         self.was_killed = was_killed
-        """Whether another process killed the child, or this process after the time limit: then no file is to blame."""
+        """Whether another process, or this one after the time limit, killed the child: then no file is to blame."""
 
 
 class Conversation:
@@ -249,9 +249,10 @@ def _limit_memory() -> None:
 def _give_threads_larger_stacks() -> None:
     """Give the threads of this child larger stacks than those of the parent's threads.
 
-    glibc gives the stacks of threads that ended, or that a fork left behind, to new threads. Such a stack still has the
-    state of the resolver of names. When a thread with such a state ends, glibc locks the resolver's configuration. If
-    a thread of the parent was looking up a name at the fork, this lock is never released.
+    glibc gives the stacks of threads that ended, or that a fork left behind, to new threads, unless a thread needs a
+    larger stack. An old stack still has the state of the thread's name resolver. When a thread with such a state ends,
+    glibc locks the resolver's configuration. If a thread of the parent was looking up a name at the fork, this lock is
+    never released.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "pthread_setattr_default_np"):  # not glibc

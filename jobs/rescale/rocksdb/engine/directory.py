@@ -3,7 +3,7 @@
 RocksDB writes at least a log into the directory that it opens, so it must not open the snapshot's directory. The
 scratch directory has symbolic links to local files, and copies of all other files, which are fetched a few at a time in
 bounded chunks. The directory is removed when the `with` block ends. A task reads its databases one after the other, or
-small ones together, so the largest database bounds the disk space.
+small ones together, so it needs about as much disk space as its largest database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
     """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
     Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
-    too short or changed (links are also checked when the block ends), and the errors of `scratch_errors`.
+    too short or changed, `StoreError` if the disk has no room, and the errors of `scratch_errors`. When the block ends,
+    checks again whether linked files are unchanged.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):  # no file is fetched in parts
         yield directory
@@ -60,8 +61,8 @@ def partly_fetched_database(
 ) -> Iterator[tuple[DatabaseDirectory, PartialFiles]]:
     """Provide a database as `fetched_database` does, but do not fetch the files named `partial_names` as a whole.
 
-    Before the database is opened, the caller must call `PartialFiles.begin`; before it reads rows from these files, it
-    must fetch their blocks. Linked and small files are always whole.
+    The caller must call `PartialFiles.begin` before it opens the database. It must fetch the blocks of these files
+    (`PartialFiles.fetch`) before it reads rows from them. Linked and small files are always whole.
     """
     files_to_provide = needed_files(files)
     linked_names = {file.name for file in files_to_provide if _is_whole_local_file(file)}

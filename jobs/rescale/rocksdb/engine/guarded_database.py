@@ -2,8 +2,8 @@
 
 RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
 index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
-index partitions makes it read out of bounds. Such a crash ends only the child. Only then the parent searches the
-indexes of the database for the forged file, because the search costs a large part of a whole read.
+index partitions makes it read out of bounds. Such a crash ends only the child. The parent searches the indexes of the
+database for the forged file only after a crash, because the search takes a large part of the time of a whole read.
 """
 
 from __future__ import annotations

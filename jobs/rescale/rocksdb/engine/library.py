@@ -89,9 +89,10 @@ SYMBOL_BY_LOOP_NAME = {
 
 
 def _fast_crc32c() -> dict[str, Any]:
-    """Return `crc32c_extend` of google_crc32c under the name that loops call; an empty dict if it is not compiled.
+    """Return `crc32c_extend` of google_crc32c by the name that loops call; empty if there is no compiled one.
 
-    This function uses the processor's CRC instructions. Spark's RocksDB for x86 takes five times as long, with tables.
+    This function uses the processor's CRC instructions. The function in Spark's RocksDB for x86 uses tables, and takes
+    five times as long.
     """
     if google_crc32c.implementation != "c":
         return {}
@@ -168,7 +169,10 @@ def _library() -> Library:
 
 
 def load_library() -> ctypes.CDLL:
-    """Load Spark's RocksDB. Raises `UnsupportedError` if it is missing or cannot be loaded."""
+    """Load Spark's RocksDB.
+
+    Raises `UnsupportedError` if it is missing or cannot be loaded, and `StoreError` for errors of the file system.
+    """
     suffix = _SUFFIX_BY_PLATFORM.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:

@@ -16,7 +16,7 @@ from rescale.rocksdb.engine.shared_arrays import SharedArrays
 
 
 class RowsOfKeys(NamedTuple):
-    """Request for the live rows of `state` with one of the keys, in key order; the records have the id `state_id`.
+    """Request for the live rows of `state` with one of the `keys`, in key order, as records with the id `state_id`.
 
     `keys` are the keys end to end, and `key_lengths` their lengths as bytes of int64 numbers, so that pickling the
     request is fast. List elements that were added one by one (merge operands) come as one value.
@@ -60,7 +60,7 @@ class RowsOfKeys(NamedTuple):
 
 
 def rows_of_keys(max_parallelism: int, state: str, state_id: int, keys: Keys) -> RowsOfKeys:
-    """Return the request for keys that are sorted and distinct, and begin with their key group."""
+    """Return the request for `keys`, which must be sorted and distinct, and begin with their key groups."""
     key_lengths = np.diff(keys.ends, prepend=0).tobytes()
     return RowsOfKeys(max_parallelism, state, state_id, keys.data.tobytes(), key_lengths)
 

@@ -34,7 +34,7 @@ _NO_COUNTERS = 1
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
 _BLAMED_MANIFEST = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
-"""Part of RocksDB's message about an SST file that it cannot open. The MANIFEST is sound, as its checksums prove."""
+"""Part of RocksDB's message about an unreadable SST file. It suspects the MANIFEST, whose checksums are right."""
 
 _TRANSIENT_STATUSES = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
 _DAMAGE_STATUSES = ("Corruption", "NotFound")
@@ -49,7 +49,10 @@ class RowIterator:
     _state: str
 
     def check(self) -> None:
-        """Raise the error that stopped the iterator, if any; unchecked, an error looks like the end of the rows."""
+        """Raise the error that stopped the iterator, if any.
+
+        Without this check, an error looks like the end of the rows.
+        """
         try:
             library().call_checked("iter_get_error", self.address)
         except RocksdbError as error:
@@ -128,8 +131,9 @@ class OpenDatabase:
 def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
     """Provide the database in a directory, open for reading; `states` are its state names in the meta stream.
 
-    Raises `SnapshotError` if the database is damaged or its parts contradict each other, such as a MANIFEST with wrong
-    key ranges of SST files, and `UnsupportedError` if Flink did not write it.
+    Raises `SnapshotError` if the database is damaged, or if its parts contradict each other: for example, if the
+    MANIFEST has wrong key ranges of SST files. Raises `UnsupportedError` for features that Flink's databases do not
+    have.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
     level_count = 1 + max((file.level for file in manifest.files.values()), default=0)

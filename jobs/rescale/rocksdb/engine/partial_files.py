@@ -33,10 +33,13 @@ SMALLEST_PARTIAL_BYTES = 1024 * 1024
 
 _REQUESTS_AT_ONCE = 16
 _LARGEST_GAP_BYTES = 128 * 1024
-"""Largest gap in bytes between two parts that one request fetches: a second request takes as long as the gap."""
+"""Largest gap in bytes between two parts that one request fetches: a second request would take as long as the gap."""
 
 _END_DIVISOR, _SHORTEST_END_BYTES = 64, 64 * 1024
-"""The end of a file that is fetched first, usually with index, filter and properties: a 64th, at least 64 KiB."""
+"""Size of the end of a file, which is fetched first: a 64th of the file, at least 64 KiB.
+
+The end usually has the index, the filter and the properties.
+"""
 
 _MOST_CACHED_INDEXES = 64
 """Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""
@@ -102,7 +105,7 @@ class PartialFiles:
         self._in_parallel(self._fetch, [_Range(file, 0, file.length) for file in files])
 
     def _take_missing(self, name: str, keys: Keys) -> list[_Range]:
-        """Return the ranges of a file that keys need and that are not fetched yet, and mark them as fetched."""
+        """Return the unfetched ranges of a file that lookups of `keys` read, and mark them as fetched."""
         from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
         blocks = self._blocks_of(name)
@@ -119,7 +122,10 @@ class PartialFiles:
         return [_Range(self._files[name], start, end) for start, end in range_bounds]
 
     def _blocks_of(self, name: str) -> _Blocks:
-        """Return the blocks of a file. Once its index was evicted, only its first and last block count as fetched."""
+        """Return the blocks of a file.
+
+        If its index was evicted from memory, only its first and last block count as fetched.
+        """
         if name not in self._blocks:
             with (self._path / name).open("rb") as local_file:
                 table = SstTable(partial(read_at, local_file.fileno()), self._files[name].length, self._files[name].uri)

@@ -51,8 +51,8 @@ def copy_rows(
 
     `key_starts` and `key_ends` receive the begin (after the key group) and the end of each key, `row_ends` the end of
     each value, and `key_groups` the key group. `scratch` has one element, for a length that RocksDB returns. Returns
-    the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
-    if the key of the row is too short for a key group.
+    the number of rows, and the bytes that the next row needs if `data` has no room for it. The second number is 0 if
+    the iterator ended or the other arrays are full, and -1 if the key of the next row is too short for a key group.
     """
     data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
@@ -178,11 +178,11 @@ def frame_rows(
 ) -> tuple[int, Long, Long, Long]:
     """Copy rows of one key group as records in canonical framing, until the key group or the room in an array ends.
 
-    The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
-    group and writes `end_mark` after it. `key_starts`, `key_ends` and `row_ends` are as in `copy_rows`, and count from
-    `data_offset` bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key
-    group. Returns the number of rows, the bytes written, the bytes that the next row needs if there was no room for it,
-    and the key group of the next row.
+    The loop writes the state id `first_id` before the rows, unless it is negative. It flags the state's last row in the
+    key group, and writes `end_mark` after this row. `key_starts`, `key_ends` and `row_ends` are as in `copy_rows`, and
+    count from `data_offset` bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for
+    a key group. Returns the number of rows, the bytes written, the bytes that the next row needs if there was no room
+    for it, and the key group of the next row.
     """
     data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0

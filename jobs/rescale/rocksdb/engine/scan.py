@@ -22,7 +22,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class StateRows(NamedTuple):
-    """Request for all live rows of `state` in `key_groups`, in key order; the records have the id `state_id`.
+    """Request for all live rows of `state` in `key_groups`, in key order, as records with the id `state_id`.
 
     List elements that were added one by one (merge operands) come as one value. `batch_factor` multiplies the usual
     size of a batch.
@@ -52,7 +52,7 @@ class StateRows(NamedTuple):
 
 
 class StateSizes(NamedTuple):
-    """Request for the bytes of the live SST files of each state, by state name."""
+    """Request for the total size in bytes of the live SST files of each state, by state name."""
 
     @property
     def states(self) -> Collection[str]:

@@ -1,7 +1,8 @@
 """Search for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
-Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that refer
-to blocks have checksums, so only a forged one can crash RocksDB. `check_all_blocks` searches for it after a crash.
+Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other lists of blocks
+have checksums, so they can crash RocksDB only if they are forged. `check_all_blocks` searches for a forged list after a
+crash.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable
 
 
 def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> None:
-    """Check all blocks that refer to other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
+    """Check all blocks that refer to other blocks.
+
+    Wrong checksums, which RocksDB refuses, and unsupported formats are no errors here.
+    """
     try:
         table = SstTable(read, size, uri)
         for handle in table.meta_handles.values():

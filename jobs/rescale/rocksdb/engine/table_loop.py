@@ -176,7 +176,7 @@ def finish_block(
 ) -> None:
     """Finish the current block, and add it to the index.
 
-    Its separator is `last_key[:separator_size]`, with the last byte raised by `increment`.
+    The separator of the block is `last_key[:separator_size]`, with the last byte raised by `increment`.
     """
     begin, at = numbers[BLOCK_BEGIN], numbers[OUT_SIZE]
     for i in range(numbers[BLOCK_RESTARTS]):

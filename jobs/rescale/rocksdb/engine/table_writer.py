@@ -3,7 +3,7 @@
 All Flink releases that Rescale supports read the format of the files: format version 5, CRC-32C, LZ4. Snappy, Flink's
 own choice, makes smaller files but takes two to three times as long. All rows of a writer have the same sequence
 number, which is 0 if no older row can lie below them. A file ends at a fixed size, as in RocksDB's compactions. The
-writer passes finished blocks on at once, so only the index of a file is held in memory.
+writer passes finished blocks on in small batches, so only the index of a file is wholly in memory.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class TableWriter(Generic[File]):
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
         """Write the rows with the indexes `order`, in this order; yield each file that becomes full.
 
-        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and errors of the files.
+        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and the errors of
+        `begin_file` and `ByteSink.write`.
         """
         table_loop, next_index = self._table_loop, 0
         while next_index < len(order):

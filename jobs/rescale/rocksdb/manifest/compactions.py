@@ -4,8 +4,9 @@ RocksDB logs a compaction as one edit of the MANIFEST, which lists input and out
 The output files have the live rows of the input files. So this module follows the files of the earlier checkpoint from
 edit to edit; only files that were flushed in between have new rows. The history must be unbroken: the MANIFEST of the
 later checkpoint begins with that of the earlier one as long as the database stays open. A restored database begins a
-new MANIFEST. Two databases that were restored from one checkpoint may begin alike: they have the same files until one
-of them flushes, and the entry of a flushed file has the time of its flush (`FileMetaData::file_creation_time`).
+new MANIFEST. The MANIFESTs of two databases that were restored from one checkpoint may begin alike. Until one of the
+databases flushes, they have the same files; then their MANIFESTs differ, because the entry of a flushed file has the
+time of its flush (`FileMetaData::file_creation_time`).
 
 A compaction filter drops live rows, so only files of column families without a filter are followed.
 """
@@ -37,8 +38,8 @@ class TransientTable(NamedTuple):
 class RewrittenFiles(NamedTuple):
     """Names of files of the earlier and the later checkpoint that differ only because compactions rewrote rows.
 
-    These files of the earlier checkpoint have the same live rows as these files of the later one, except for keys in
-    the `transient_tables`.
+    Together, the named files of the earlier checkpoint have the same live rows as the named files of the later one,
+    except for keys in the `transient_tables`.
     """
 
     names: frozenset[str] = frozenset()
@@ -55,9 +56,10 @@ def rewritten_files(
     """Return the files that only compactions have rewritten between two checkpoints.
 
     `path` names the later MANIFEST in errors. `unfiltered_families` are the column families without a compaction
-    filter. `readable_sizes` are the sizes in bytes of the transient files that can still be read, by name. Files that
-    may have rows of an unreadable transient file, or of more than `MOST_TRANSIENT_TABLES` ones, are left out. The
-    result is empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
+    filter. `readable_sizes` are the sizes in bytes of the transient files that can still be read, by name. Files are
+    left out if they may have rows of an unreadable transient file, or of more than `MOST_TRANSIENT_TABLES` transient
+    files. The result is empty if RocksDB opened the database again between the two checkpoints. Raises the errors of
+    `read_manifest`.
     """
     if not later_manifest.startswith(earlier_manifest):
         return RewrittenFiles()

@@ -58,7 +58,7 @@ class Tag(IntEnum):
 
 
 class FileTag(IntEnum):
-    """Tags of the fields of a file entry (`NewFileCustomTag`). A reader must not skip unknown tags with bit 64."""
+    """Tags of the fields of a file entry (`NewFileCustomTag`). A reader must not skip unknown tags with bit 64 set."""
 
     TERMINATE = 1
     NEED_COMPACTION = 2
@@ -158,7 +158,7 @@ class DeletedFile(NamedTuple):
 
 @dataclass
 class VersionEdit:
-    """Decoded record at `offset` of the MANIFEST; a field that the record lacks is None.
+    """Decoded record at `offset` of the MANIFEST; a field that the record lacks has its default value.
 
     `added_family` is the name of a new column family, `is_dropped` says whether the column family is dropped, and
     `edits_left_in_group` counts the edits of the same atomic group that follow.

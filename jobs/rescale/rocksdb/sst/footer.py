@@ -34,8 +34,9 @@ class Footer:
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     """Return the footer of an SST file of `size` bytes; `data` are the last bytes of the SST file.
 
-    The SST file lies in the file `path` from offset `start` on, which errors name. Raises `SnapshotError` if the bytes
-    are no SST file, and `UnsupportedError` for an unsupported format version or checksum type.
+    The SST file lies in the file `path` from offset `start` on; `path` and `start` are for errors. Raises
+    `SnapshotError` if the bytes are no SST file, and `UnsupportedError` for an unsupported format version or checksum
+    type.
     """
     footer_offset = start + size - FOOTER_SIZE
     if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:

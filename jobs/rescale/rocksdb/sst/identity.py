@@ -1,8 +1,9 @@
-"""Replaces times, host and session id in SST files, so that equal rows give equal bytes.
+"""Sets times, host and session id in SST files to values that do not depend on the run: equal rows give equal bytes.
 
-RocksDB stores times, the host name, and a random session id in the properties of every file (`TableProperties`). This
-module overwrites them with values of the same length. Each file needs a session id of its own: block caches identify a
-file by its session id and its original file number (`GetSstInternalUniqueId`).
+RocksDB stores times, the host name, and a random session id in the properties of every file (`TableProperties`).
+RocksDB takes the host name from `db_host_id`. This module overwrites the times and the session id with values of the
+same length. Each file needs a session id of its own: block caches identify a file by its session id and its original
+file number (`GetSstInternalUniqueId`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def new_identity(name: str) -> dict[str, str]:
 
 
 def overwrite_identity(path: Path, name: str, creation_time: int) -> None:
-    """Overwrite the identity properties of the SST file at `path`.
+    """Overwrite the times and the session id in the properties of the SST file at `path`.
 
     `name` is the final name of the file, unique among all files; `creation_time` is in seconds since 1970. Raises
     `SnapshotError` if the properties block is compressed.

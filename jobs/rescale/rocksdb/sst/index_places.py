@@ -19,7 +19,7 @@ _CONTINUATION_BIT = 0x80
 """Bit in a byte of a varint that says that another byte follows."""
 
 _VARINT_BYTES = 9
-"""Largest size of a varint for a number below 2^63. All offsets of RocksDB are below it."""
+"""Largest size in bytes of a varint for a number below 2^63. All offsets of RocksDB are smaller than 2^63."""
 
 
 def block_offsets(index: bytes, index_format: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:

@@ -169,7 +169,7 @@ class SstTable:
         )
 
     def separators(self) -> tuple[Bytes, Longs]:
-        """Return the user key of each data block's separator, all keys end to end, and the end offset of each key."""
+        """Return the user keys of all data blocks' separators, end to end, and the end offset of each key."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index_handle in self._index_handles:
             more_keys, more_ends = separators(

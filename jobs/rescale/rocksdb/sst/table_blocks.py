@@ -157,7 +157,7 @@ CHECKSUM_FUNCTIONS: dict[ChecksumType, Callable[[Buffer], int]] = {
 
 
 def _decompressed(stored: bytes, start: int, end: int, path: str, offset: int) -> Any:
-    """Return the uncompressed content of a block as an object that holds bytes.
+    """Return the uncompressed content of a block as a bytes-like object.
 
     The compressed content is `stored[start:end]`, and `stored[end]` is the type of its compression. `offset` is the
     offset of the block in the file `path`.

@@ -30,7 +30,7 @@ class TableProperties:
     `index_size` is the size of the index in bytes before compression. `global_sequence` is the sequence number of all
     rows of an ingested file (`SstFileWriter`), else 0. `session_id` is the random id of the session that wrote the
     file, empty if it is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`).
-    `file_number` is the stored number of the file in this session, empty if it is unknown: an import gives the file
+    `file_number` is the encoded number of the file in that session, empty if it is unknown. An import gives the file
     another number.
     """
 
@@ -60,7 +60,7 @@ def read_properties(property_values: Mapping[bytes, bytes], path: str, offset: i
         return content(name).varint()
 
     def is_set(name: str) -> bool:
-        """Return whether a property of the index is set, which RocksDB 5.7 (in Flink 1.7) did not know."""
+        """Return whether a property of the index is set. Files of RocksDB 5.7 (Flink 1.7) lack these properties."""
         return f"{PROPERTY_PREFIX}{name}".encode() in property_values and number(name) != 0
 
     index_type = int.from_bytes(content("block.based.table.index.type").raw(4), "little")

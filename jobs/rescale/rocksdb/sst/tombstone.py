@@ -1,7 +1,7 @@
 """Writer of an SST file with one range tombstone and nothing else, as RocksDB's `BlockBasedTableBuilder` writes it.
 
 The file goes into level 0 with the newest sequence number of its database. All releases of RocksDB read a tombstone
-there before any older row, so it hides the rows of its range in all levels. The key of the tombstone has its sequence
+there before any older row, so it hides the rows of its range in all levels. The key of the tombstone has this sequence
 number, as in flushed files. `SstFileWriter` would write sequence number 0, which releases of RocksDB treat differently,
 and the C interface of RocksDB 6 cannot write tombstones.
 """

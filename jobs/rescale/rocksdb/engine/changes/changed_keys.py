@@ -55,11 +55,11 @@ def changed_keys(
     """Yield the candidates in [begin, end), in order, each once.
 
     `earlier_tables` are the files that only the earlier database has, `later_tables` those that only the later one has,
-    and `shared_files` all other files of the later database. These have the same rows as the other files of the earlier
-    database, except for keys in the `transient_tables`, which were flushed after the earlier checkpoint and compacted
-    away before the later one. `last_sequence` is at least the sequence number of every entry in the earlier database.
-    Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for a file with an
-    unsupported format.
+    and `shared_files` all other files of the later database. The shared files have the same rows as the other files of
+    the earlier database, except for keys in the `transient_tables`, which were flushed after the earlier checkpoint and
+    compacted away before the later one. `last_sequence` is at least the sequence number of every entry in the earlier
+    database. Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for a file
+    with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
@@ -157,7 +157,7 @@ class _SortedRun:
 
 
 def _runs(tables: Sequence[UnsharedTable]) -> list[list[SstTable]]:
-    """Return the files of each level as a run, ordered by key; files of level 0 overlap, so each is a run."""
+    """Return sorted runs: the files of each level, ordered by key. Files of level 0 overlap, so each is its own run."""
     runs: dict[tuple[int, int], list[SstTable]] = {}
     for table in sorted(tables, key=lambda table: (table.file.level, table.file.smallest_user_key)):
         runs.setdefault((table.file.level, table.file.number if table.file.level == 0 else 0), []).append(table.table)
@@ -165,7 +165,7 @@ def _runs(tables: Sequence[UnsharedTable]) -> list[list[SstTable]]:
 
 
 def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
-    """Return sorted keys, and for each key the smallest sequence number above 0 that rows up to the next key may have.
+    """Return sorted bounds, and the smallest sequence number above 0 that rows from each bound to the next may have.
 
     The sequence numbers and key ranges are those of the MANIFEST entries `files`.
     """

@@ -130,7 +130,7 @@ def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) 
 
 @compiled
 def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, may_have_rows: Flags) -> None:
-    """Mark in `may_have_rows` the blocks of a file that may have rows of sorted keys.
+    """Mark in `may_have_rows` the blocks of a file that may have rows with one of the sorted `keys`.
 
     The last key of block i is at most separator i, and the first key of the next block is at least that separator. If a
     key is not in its block, RocksDB searches the next block, so both blocks are marked.
@@ -225,8 +225,9 @@ def changed_keys(
 
     Run r has the sorted entries `run_starts[r]` to `run_ends[r]`; `is_later[r]` is 1 if the run belongs to the later
     database, else 0. For each key whose value may differ, `changed_indices` receives the index of one of its entries.
-    `newer_indices` receives the index of the key's newest entry if this is a value, deletion or merge operand with a
-    sequence number above `last_sequence`, the last one of the earlier database; else -1. Returns the number of keys.
+    `newer_indices` receives the index of the key's newest entry in the later database if this entry is a value,
+    deletion or merge operand with a sequence number above `last_sequence`; else -1. `last_sequence` is the last
+    sequence number of the earlier database. Returns the number of keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
@@ -234,7 +235,7 @@ def changed_keys(
     In that case no shared entry of the key may be older than the write, because that entry would hide the row with
     sequence number 0. `oldest_sequences[i]` is the smallest sequence number above 0 that shared entries with keys from
     bound i up to the next bound may have (`bounds` are sorted keys). RocksDB combines a merge operand with the entries
-    below it, so the operand must be the key's only entry in the runs.
+    below it, so the operand must be the key's only entry in the runs of each database.
     """
     next_indices = run_starts.copy()
     newest_indices = np.empty(2, np.int64)
