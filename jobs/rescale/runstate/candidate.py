@@ -1,6 +1,7 @@
 """The candidate for `_metadata`: bytes that depend only on source metadata, plan and written handles.
 
-Checkpoint id, names, uids, coordinator state, finished flags and the metadata version are those of the source.
+Checkpoint id, names, uids, coordinator state, finished flags and the metadata version are those of the source after the
+plan's surgery (`apply_surgery`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class StoredCandidate(NamedTuple):
 
 def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
     """Write the candidate beside the target, for validation to compare with the source and publication to copy.
+
+    `source` is the metadata of the source after the plan's surgery.
 
     If the target is published, return the existing `_metadata` instead, so that validation notices a result of another
     plan.

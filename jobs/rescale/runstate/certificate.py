@@ -36,14 +36,14 @@ _COMPARE_ADVICE = Advice("if the result is published, compare it with its source
 
 @dataclass(frozen=True)
 class CertifiedRecords:
-    """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
+    """Records that were compared one by one: numbers of records and of distinct keys, and a digest of each state.
 
     In directories that continue a base (`CertifiedOperator.changes`), the records are the changes since the base: new
-    values, and marks of deletions.
+    values and deletions.
 
     `key_hash` is the rule that computes the hash of a key, and `hash_is` says how sure the rule is; both are None if no
     rule is known. `left_out` is the number of records of each dropped state, which the source has and the result does
-    not. `old_rows` counts the old rows that each state loses.
+    not. `old_rows` counts the old rows and list elements of each state that the result lacks.
     """
 
     compared: int
@@ -57,10 +57,10 @@ class CertifiedRecords:
 
 @dataclass(frozen=True)
 class CertifiedOldRows:
-    """Old rows of a state that were left out of the result: the number of whole rows, and the number of list elements.
+    """Numbers of whole rows, and of list elements, of a state that were left out of the result because they are old.
 
-    The elements include those of whole rows. The time of last access was read for each row and element, and is old
-    enough.
+    `elements` includes the elements of the whole rows. A row or an element is old if its last access was at or before
+    the time that the plan names (`OldRows`).
     """
 
     rows: int
@@ -77,10 +77,10 @@ class CertifiedState:
 
 @dataclass(frozen=True)
 class CertifiedDirectories:
-    """Numbers of an operator's RocksDB directories that were compared file by file without reading rows, or by records.
+    """Numbers of an operator's RocksDB directories that were compared by files, without reading rows, and by records.
 
     The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. `deleted_ranges`
-    files hide rows of other subtasks by range tombstones.
+    new files have range tombstones that hide rows of other subtasks.
     """
 
     by_files: int
@@ -126,8 +126,9 @@ class CertifiedChanges:
 class CertifiedOperator:
     """The state of one operator that is equal in source and result: counts, bytes, and a digest (hex) over all of it.
 
-    `directories` is None if no RocksDB directory was compared by its files, `checksums` if no bytes were compared by
-    checksums of the store, `tables` if no SST file was read whole, and `changes` if the operator continues no base.
+    `directories` is None if no RocksDB directory was compared by its files, and `checksums` if no bytes were compared
+    by checksums of the store. `tables` is None if no SST file was read whole, and `changes` if the operator continues
+    no base.
     """
 
     operator_id: str
@@ -151,8 +152,9 @@ class Certificate:
     """Proof that a result holds the state of its source.
 
     `plan` is the digest of the plan that was carried out, None if a published result was validated without its plan.
-    `proof` is by files if any RocksDB directory or other file was compared without reading its records. `surgery` lists
-    the declared differences from the source; everything else is equal. `continues` is the base of a continued result.
+    `proof` is `CHANGES` if an operator continues a base. Otherwise it is `FILES` if any state was compared by files or
+    checksums, without reading its records, and `RECORDS` if not. `surgery` lists the declared differences from the
+    source; everything else is equal. `continues` is the base that the result continues, if any.
     """
 
     verdict: str
@@ -209,7 +211,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
 
 
 def refuse_changed_metadata(uri: str, sha256: str, certificate: Certificate) -> None:
-    """Raise `IntegrityError` unless `_metadata`, at `uri` and with the digest `sha256` (hex), is the certified one."""
+    """Raise `IntegrityError` unless the `_metadata` at `uri`, whose SHA-256 (hex) is `sha256`, is the certified one."""
     if sha256 != certificate.candidate_sha256:
         raise IntegrityError(
             "the metadata of the result is not the certified one",

@@ -1,8 +1,8 @@
 """The files of a certificate, in the versions that were compared with the source.
 
 Between validation and publication, or years later, a file may be truncated, replaced or deleted. So the certificate
-names every file with its version. Everything that relies on the certificate compares the versions again, with one
-listing.
+names every file with its version. Whatever relies on the certificate first compares the versions again, with one
+listing of the target.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CertifiedFile:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the result refers to the file, which belongs to the source or the base."""
+        """Whether the file belongs to the source or the base, so that the result only refers to it."""
         return "/" in self.name
 
     def uri(self, target: str) -> str:
@@ -104,8 +104,9 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, is_published: bo
 def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
     """Yield each file that is not in its certified version, with its current version (None: it does not exist).
 
-    A listing may be outdated, so the store is asked again for each file that differs. Files elsewhere are not listed:
-    the right to read them does not include the right to list, and their directories may hold many other files.
+    A listing may be outdated, so the store is asked again for each file that differs. Directories of files elsewhere
+    are not listed: the right to read a file does not include the right to list its directory, which may hold many other
+    files.
     """
     existing_pins = stats_of([file.name for file in files if file.is_elsewhere])
     existing_pins |= {entry.uri: entry.pin for entry in open_store(target).list(target)}

@@ -1,8 +1,8 @@
 """The claim on a target: one plan at a time owns it.
 
-After a run has stored its plan, it writes the claim, which names the plan, unless the target has one. A run of the same
-plan resumes; a run of another plan is refused before it writes a byte. If a store ignored the condition "write only if
-absent", two runs could mix their files. So a run tests the condition on a probe file first.
+After a run has stored its plan, it writes the claim, which names the plan, unless the target already has a claim. A run
+of the same plan resumes; a run of another plan is refused before it writes a byte. If a store ignored the condition
+"write only if absent", two runs could mix their files. So a run tests the condition on a probe file first.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def claim(
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
     The claim records the time and `run_identity`; errors of refused runs show both. With `is_last_round`, it also
-    records that this run is the last round of the target's follower, which may discard it.
+    records that this run is the last round of the target's follower; the follower may discard such a run.
 
-    Raises `RequestError` if the target holds files that are not this plan's, and `UnsupportedError` if the store
-    ignores conditional writes, unless `accept_unconditional`.
+    Raises `RequestError` if another plan has claimed the target, or if the target holds files that are not this plan's.
+    Raises `UnsupportedError` if the store ignores conditional writes, unless `accept_unconditional` is set.
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
@@ -82,8 +82,8 @@ def claim(
 def source_of_run(source: str, target: str, run_identity: Mapping[str, str]) -> str:
     """Return the source of the plan for which an earlier try of this run has claimed the target; else `source`.
 
-    `source` may be a job's directory of checkpoints. With the newest checkpoint of now, the next try would have another
-    plan than the first one, and could not resume.
+    `source` may be a job's directory of checkpoints. If the next try took the newest checkpoint in this directory, it
+    would have another plan than the earlier try, and could not resume.
     """
     earlier_claim = claim_on(target)
     if earlier_claim is None or earlier_claim.by != run_identity:
@@ -134,7 +134,10 @@ def refuse_unavailable_target(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class PlannedNames:
-    """Names of the files of a result. For files in RocksDB directories, only prefixes are known in advance."""
+    """Names of the files of a result.
+
+    For rewritten or compacted RocksDB directories, only prefixes are known in advance.
+    """
 
     names: frozenset[str]
     name_prefixes: tuple[str, ...]

@@ -60,7 +60,8 @@ def store_plan(plan: Plan) -> None:
 def refuse_unsafe_result(uri: str) -> None:
     """Raise `RequestError` if the result document of a step would replace another program's file, or be in a snapshot.
 
-    In the directory beside a target, a file with the name of a result document is always Rescale's own.
+    In the directory beside a target, a file with the name of a result document is always Rescale's own, so nothing is
+    checked there.
     """
     folder = parent(uri)
     if folder.endswith(DOCUMENTS_SUFFIX):
@@ -94,8 +95,8 @@ def _is_result_document(data: bytes) -> bool:
 def load_plan(uri: str) -> Plan:
     """Return the plan in a file.
 
-    Raises `SnapshotError` if the file is not a plan, or not the plan that its name promises; and `StoreError`, which is
-    worth a retry, if a second read does not confirm the error.
+    Raises `SnapshotError` if the file is not a plan, or not the plan that its name promises. Raises `StoreError`, which
+    is worth a retry, if a second read does not confirm that error.
     """
     return read_again_on_failure(lambda: _read_plan(uri), DOCUMENTS)
 

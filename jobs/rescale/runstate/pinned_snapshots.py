@@ -1,6 +1,6 @@
 """Opens snapshots, and refuses those that have changed: the source of a plan, and the base that a run continues.
 
-A base is an earlier result: certificate, plan, state and source checkpoint.
+A base is an earlier result with its certificate, its plan and its source checkpoint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Base:
 def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:
     """Open the source. Raises `SnapshotError` unless its metadata and files are those of the plan.
 
-    `allow_prefixes` are more places outside of the source in which its files may be.
+    Files of the source may lie outside of its directory below the prefixes that the plan allows, and below
+    `allow_prefixes`.
     """
     allowed_prefixes, dropped_ids = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
     source = open_candidate(plan.files[0].uri, plan.source, allowed_prefixes, given_up=dropped_ids, moves=plan.moves)
@@ -81,8 +82,8 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
     """Open the published result at `uri`, its plan and its source checkpoint.
 
     Raises `RequestError` if `uri` is not a published result with a certificate, or if files of the source checkpoint
-    are gone; `UnsupportedError` if the result's plan drops, adds or edits state; and `IntegrityError` if the result is
-    not the certified one.
+    are gone or have changed. Raises `UnsupportedError` if the result's plan drops, adds or edits state, and
+    `IntegrityError` if the result is not the certified one.
     """
     target = normalise(uri)
     certificate = read_certificate(target)

@@ -104,7 +104,7 @@ class Places:
 
     @property
     def report_data(self) -> str:
-        """URI of the document with the data of the report that is not in the plan."""
+        """URI of the document with the data of the report that the plan does not have."""
         return self._beside("report.json")
 
     def written_handles(self, step: str) -> str:
@@ -199,7 +199,7 @@ def cut_over_place(target: str) -> str:
 
 
 def pins_place(target: str) -> str:
-    """Return the directory where a follower pins checkpoints, laid out like the job's checkpoint directory."""
+    """Return the directory of a follower's pins, which has a subdirectory for each checkpoint directory (`Pins`)."""
     return join(run_directory(target), PINS)
 
 

@@ -13,17 +13,17 @@ prepares its target in the same way, with the SST files of its newest round, whi
                                                            with their originals           after its next copies
 
 The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run writes the
-same bytes. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
-copied them, and copies the missing ones. The run removes prepared files that are no part of its result: before its
-candidate is compared, and again before it publishes. `validate` compares the content of prepared files like that of all
-other files, except that the last round of a follower trusts `copies.json`. `discard` removes all prepared files, then
-`prepared.json`.
+same bytes. A run into a prepared target names these files in its plan. It uses the files that exist, whichever
+preparation copied them, and copies the missing ones. The run removes prepared files that are no part of its result:
+before its candidate is compared, and again before it publishes. `validate` compares the content of prepared files like
+that of all other files, except that the last round of a follower trusts `copies.json`. `discard` removes all prepared
+files, then `prepared.json`.
 
 A preparation ends by removing files of older checkpoints or rounds. It checks for a claim before each file that it
-copies (a follower before each batch of files) and each request that deletes. If a run has claimed the target, the
-preparation removes the files that it has copied, unless the claiming plan names them. If it is killed before that, the
-run removes them. A file that is put after the run has published stays; no handle refers to it. A follower whose target
-was discarded meanwhile removes its copies.
+copies (a follower: before each batch of files) and before each request that deletes. If a run has claimed the target,
+the preparation removes the files that it has copied, unless the claiming plan names them. If it is killed before that,
+the run removes them. A file that is put after the run has published stays; no handle refers to it. A follower whose
+target was discarded meanwhile removes its copies.
 
 Limits. A process can be paused for any time between its check for a claim and its next request. If a preparation is
 paused before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
@@ -56,7 +56,7 @@ _FILES_BETWEEN_CHECKS = 100
 """Number of files that are deleted, or copied by a follower, between two checks for a claim on the target."""
 
 _SECONDS_BETWEEN_LINES = 5.0
-"""Time between two lines about the progress of a follower's copies."""
+"""Shortest time between two lines about the progress of a follower's copies."""
 
 _REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 """States of the target in which a run may remove prepared files that are not part of its result."""
@@ -80,7 +80,7 @@ def prepared_sizes(plan: Plan) -> dict[str, int]:
 
 
 def _prepared_spans(plan: Plan) -> dict[str, Span]:
-    """Return the bytes of the source that each prepared file is a copy of, by the file's name in the target."""
+    """Return the bytes of which each prepared file is a copy, by the file's name in the target."""
     spans = dict(plan.base_tables())
     for operator in plan.operators:
         for stream in operator.streams:
@@ -128,8 +128,9 @@ def refuse_claimed(target: str) -> None:
 def prepare_with_links(plan: Plan, report: Callable[[str], None]) -> None:
     """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
 
-    Copies only files that the target lacks, and calls `report` with lines about them. Raises `RequestError` as
-    `begin_preparing`. If the target is claimed or discarded meanwhile, removes new copies and raises `RequestError`.
+    Copies only files that the target lacks, and calls `report` with lines about them. Then compares the copies
+    (`compare_copies`). Raises the errors of `begin_preparing`. If the target is claimed or discarded meanwhile, removes
+    new copies and raises `RequestError`.
     """
     store, spans = open_store(plan.target), _prepared_spans(plan)
     existing_sizes = {name(entry.uri): entry.size for entry in store.list(plan.target)}
@@ -224,7 +225,7 @@ def remove_unused_files(plan: Plan) -> None:
 
 
 def _forget_preparation(target: str) -> None:
-    """Remove `prepared.json`, after the files: without it, these are files of others."""
+    """Remove `prepared.json`, after the prepared files: without it, they would count as files of another program."""
     open_store(target).delete(existing([prepared_place(target)]))
 
 

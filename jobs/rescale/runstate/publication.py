@@ -1,6 +1,6 @@
 """Publication, the last step: writes the certified candidate as `_metadata`, so that Flink can restore the result.
 
-If the job does not start from the result, its cut-over withdraws the publication.
+If a job cannot be started from the result, the cut-over withdraws the publication (`withdraw`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Write the candidate that the certificate names as `_metadata`, if absent.
 
     Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
-    before; and `RequestError` if the result was discarded, or is being discarded.
+    before. Raises `RequestError` if the result was discarded or is being discarded, or if the target holds another
+    published result.
     """
     was_published = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_claim_twice(plan)
@@ -180,7 +181,10 @@ def withdraw(plan: Plan) -> None:
 
 
 def published_plan(target: str, run_identity: Mapping[str, str] | None = None) -> Plan | None:
-    """Return the plan of a target's published result; None if there is none, or if it is another run's."""
+    """Return the plan of the result that is or was published in a target.
+
+    Returns None if there is no such result, or if another run than `run_identity` has claimed the target.
+    """
     claim = claim_on(target)
     if claim is None or (run_identity is not None and claim.by != run_identity):
         return None

@@ -68,7 +68,7 @@ class DiscardAnswer(msgspec.Struct, frozen=True):
 
 
 def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
-    """Remove the files that an unpublished run left in and beside the target; the claim is removed last.
+    """Remove the files that an unpublished run left in and beside the target; claim, plans and note go last.
 
     The files of a follower of the target, and the files that were copied ahead, are removed too, unless
     `keeps_follower`.
@@ -129,8 +129,9 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """The files in a target and in the directory beside it.
 
-    `run_directory_uris` lacks the files of the target's follower, which can be recognised only while the follower's
-    document exists; `documents` are those of its files that a run wrote.
+    `run_directory_uris` are the files in the directory beside the target, without those of the target's follower. The
+    follower's files can be recognised only while one of its documents exists. `documents` are the files in
+    `run_directory_uris` that a run wrote.
     """
 
     target: str
@@ -173,8 +174,9 @@ def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:
     """Return the files in the target that belong to the claiming plan.
 
-    Return only prepared files if there is no claim, and none if the plan's document is gone: the files are then removed
-    later, by the plan in their names. Raises `RequestError` if nothing shows that the files are Rescale's.
+    Without a claim, return only prepared files. If the plan's document is gone, return none: then the files are removed
+    later, because their names contain the plan's digest (`_remove_new_files`). Raises `RequestError` if nothing shows
+    that the files are Rescale's.
     """
     if digest is None:
         if listing.target_uris and not listing.documents and not listing.has_follower:
@@ -227,7 +229,10 @@ def _noted_plan_digest(target: str) -> str | None:
 
 
 def _put_note(places: Places) -> None:
-    """Write the note of the discard. If that fails, as on a full disk, remove staged files and pages, and try again."""
+    """Write the note of the discard.
+
+    If that fails, as on a full disk, remove staged files, the report and the plan's page, and try again.
+    """
     note_uri = discarding_place(places.target)
     store, text = open_store(places.target), _NOTE_TEXT.format(places.digest).encode()
     try:
@@ -271,7 +276,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _remove_new_files(target: str, digest: str) -> list[str]:
-    """Remove files that a task of the discarded run has written since the listing, known by the plan in their names.
+    """Remove files with the plan's digest in their names, which a task of the run has written since the listing.
 
     Raises `RequestError` if new files keep appearing. Then the claim and the note remain, so that no run starts in the
     target.

@@ -32,7 +32,7 @@ def note_run(plan: Plan, run_identity: Mapping[str, str]) -> None:
 
 
 def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
-    """Return the runs that have worked for the plan of a claim, the one that made the claim first.
+    """Return the runs that have worked for the plan of a claim; the run that made the claim comes first.
 
     Raises `RequestError` for a file that has the name of a note, but is not a note.
     """

@@ -2,8 +2,8 @@
 
 Theory. The state of a target is not stored: it follows from which files exist in the target and beside it. A store puts
 a file atomically, so a file exists whole or not at all. A step puts the file that leads to the next state last, when
-all that this state promises is done. Every function of this package that writes calls `permit` first, which reads the
-state and refuses what the state does not allow.
+all that this state promises is done. Every function of this package that changes the state first reads it, and refuses
+what it does not allow: `discard` by `refuse_unless_allowed`, all others by `permit`.
 
 Crashes. A run may be killed between any two requests. It leaves the target in one of the states below, and nothing has
 to be repaired. A later run of the same plan reads the state, keeps the files that exist, and writes the others.
@@ -24,8 +24,10 @@ to be repaired. A later run of the same plan reads the state, keeps the files th
     GONE        `published` and files of state,   publish, after       a job may own the files      withdraw
                 without `_metadata`               `_metadata`
     EMPTIED     `published`, an empty target      as for GONE          no files are left            discard; withdraw
-    TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
-    OCCUPIED    `_metadata` without a claim       another program      it is not ours               nobody
+    TAKEN       a claim that names another plan,  a run of that plan   as above, for that plan      that plan; discard
+                without `_metadata`
+    OCCUPIED    `_metadata` without a claim that  another program, or  it is not a result of this   nobody
+                names this plan                   another plan's run   plan
 
 Why runs do not harm each other. A file of state appears whole, under a name that only its plan has, with bytes that
 depend only on the plan. So two runs of one plan write the same bytes, even if tasks of a killed run are still active.
@@ -37,23 +39,23 @@ Flink deletes `_metadata`, and the other files that newer checkpoints do not ref
 like a result that was never published. No store puts two objects at once, so one mark is put before `_metadata` and one
 after it.
 
-* `publishing` alone says that `_metadata` may have existed. Only `withdraw` may delete anything in the target. The
-  plan may publish, as long as all files are in their certified versions. Either the result was never published, or the
-  run was killed between two requests and the job deleted `_metadata` before any run looked; then `_metadata` is put
-  again with the same bytes.
+* `publishing` alone says that `_metadata` may have existed. In this state, only `withdraw` may delete anything in the
+  target. A run of the plan may still publish, as long as all files are in their certified versions. Either the result
+  was never published, or the run was killed between two requests and the job deleted `_metadata` before any run looked.
+  In the second case, `_metadata` is put again with the same bytes.
 * `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
   `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target but `withdraw`. A
   publisher checks the mark right before it puts `_metadata`, because it may have been paused while its successor
   published.
 
 Only a run that has started its old job again may withdraw its result: it has ended the job that it started from the
-result, so nobody reads the result or owns it. `withdraw` puts the second mark, deletes `_metadata` and then the files,
-as a job that owns the result would, and discards the rest.
+result, so nobody reads the result or owns it. `withdraw` puts the mark `published`, deletes `_metadata` and then the
+files, as a job that owns the result would, and discards the rest.
 
 Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
 decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
-rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. For a
+rejection, no run does so, and none starts, until `discard` has removed the claim and then question and decision. For a
 published result, question and decision have no meaning.
 
 Races of `publish` and `discard`. `publish` puts its mark, then looks for the note of `discard`; `discard` puts its
@@ -67,9 +69,10 @@ target is FREE meanwhile. The tables of their files are in `follower` and `prepa
 follower, and no follower that of a run. If both begin at once, the run keeps the target, and the follower ends.
 
 Limits. No store can check one file and change another in one request, so a process can be paused for any time between
-its last check and the request that follows. Three things can go wrong. A publisher that is paused for as long as a job
-takes to own the result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a
-new run of the same plan. A paused publisher publishes although meanwhile the question of an approval has been put.
+its last check and the request that follows. Three things can go wrong. First, a publisher is paused, another run
+publishes, and a job that owns the result replaces it and deletes its files: then the paused publisher puts a
+`_metadata` whose files are gone. Second, a paused `discard` deletes files of a new run of the same plan. Third, a
+paused publisher publishes although meanwhile the question of an approval has been put.
 """
 
 from __future__ import annotations
@@ -273,7 +276,7 @@ def _refuse_undecided(plan: Plan, transition: Transition) -> None:
 def refuse_unless_allowed(
     state: State, transition: Transition, target: str, expected: str | None = None, claim: Claim | None = None
 ) -> None:
-    """Raise `RequestError` unless the state allows the transition; `claim` is the current claim."""
+    """Raise `RequestError` unless the state allows the transition; the error shows `expected` and `claim`."""
     if transition in TRANSITIONS[state]:
         return
     raise RequestError(

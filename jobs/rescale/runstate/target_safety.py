@@ -3,7 +3,7 @@
 Before a run writes anything, it checks that neither place leads into the source, and that the directory of documents is
 Rescale's own: not a link, not a mount, and marked (`storage.files.owned`). A directory without a marker belongs to an
 earlier release of Rescale if all its files have names of documents, and a plan, a claim or a mark is among them. S3 has
-no links; there, every object with the name of a document is one.
+no links; there, every object with the name of a document counts as a document.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ def refuse_overlap(snapshot: str, target: str) -> None:
 
 
 def refuse_place_of_documents(target: str) -> None:
-    """Raise `RequestError` if a target, by its name, is or lies where runs keep the documents of another target.
+    """Raise `RequestError` if a target has the name of a directory of documents, or lies in a subdirectory of one.
 
-    Documents would lie in the result, and Flink could not delete its directory; or runs to the other target would
-    remove files of the result. A follower's rounds are targets that lie among its documents.
+    There, documents of another target could lie in the result, so that Flink could not delete the result's directory.
+    Or runs to the other target would remove files of the result. Only a follower's rounds are targets that lie among
+    documents.
     """
     components = (split_s3(target)[1] if is_s3(target) else target).split("/")
     is_in_folder = any(
@@ -105,8 +106,8 @@ def refuse_misplaced(target: str) -> None:
 def refuse_unsafe_target(plan: Plan) -> None:
     """Raise `RequestError` if the target leads to the source, or the directory beside it is not Rescale's.
 
-    Write nothing. After this call, this process and its tasks refuse to change anything in the source. The target's own
-    follower may read its rounds and pins, which lie beside the target.
+    Write nothing. After this call, this process and its tasks refuse to change anything in the source. The source may
+    be a pin or a round of the target's own follower, although these lie beside the target.
     """
     if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
         owned.protect([plan.source])

@@ -1,7 +1,7 @@
 """Written handles: the state handles of new streams that a moving step wrote, in the encoding of `_metadata`.
 
-A moving step writes them as its last document. If every file that they name exists with its size, a later run uses them
-instead of moving the state again.
+A moving step writes them as its last document. If every file that the handles name exists in full, a later run uses the
+handles instead of moving the state again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Copies that a follower has compared with their originals while the job runs, so that the last round need not.
 
-In S3, the copy of an object that was put in parts has another kind of ETag. So the ETags do not show that copy and
-original are equal, and the store must be asked for the checksums of each. The name of a copy identifies the original
-file and its version (`plan.prepared_files`). The document `copies.json` names the version of the copy: as long as the
-copy has that version, its checksum is equal to that of the original.
+In S3, the copy of an object that was put in parts has another kind of ETag than the object. So the ETags do not show
+that copy and original are equal, and the store must be asked for the checksums of each. The name of a copy identifies
+the original file and its version (`plan.prepared_files`). The document `copies.json` names the version of the copy: as
+long as the copy has that version, its checksum is equal to that of the original.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def compared_copies(target: str) -> ComparedCopies:
 
 
 def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
-    """Compare copies with their `originals`, by name in the target, using the store's checksums; write which are equal.
+    """Compare the copies in a target with their originals by the store's checksums, and write `copies.json`.
+
+    `originals` maps the name of each copy to its original.
 
     Skips copies that were compared before, and those whose ETag is the same checksum as the original's. Local copies
     are hard links and need no comparison. The last round compares all copies that the document does not name.

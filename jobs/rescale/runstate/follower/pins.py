@@ -1,15 +1,15 @@
 """Pins: files of a job's checkpoints, kept beside a target for as long as a follower needs them.
 
-Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
-makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
-opened like one that was moved to the directory of the pins. The name of that directory is a hash of the checkpoint
-directory, because a restarted job has another one, while rounds of its earlier checkpoints may still need their pins.
-Below it, directories named by hashes have the pins of files from elsewhere, such as a savepoint that the job was
-restored from.
+Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy. Pins have the
+same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is opened like one that was
+moved to the directory of the pins. The name of that directory is a hash of the checkpoint directory's URI: a restarted
+job has another checkpoint directory, but rounds of its earlier checkpoints may still need their pins. Files from
+elsewhere, such as a savepoint that the job was restored from, are pinned in subdirectories that are also named by
+hashes.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
-file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
-checkpoint that has vanished serve the next one.
+file has one pin, however many checkpoints refer to it. So only the new files of a checkpoint are pinned, and the pins
+of a checkpoint that vanished meanwhile serve the next checkpoint.
 
 For a checkpoint *between* two rounds, only flushed SST files are pinned: the next round looks for changed keys in them.
 SST files of level 1 and higher, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
@@ -41,7 +41,7 @@ _ELSEWHERE_FOLDER = "elsewhere"
 _HASH_DIGITS = 16
 
 _MOST_CHECKPOINTS_BETWEEN = 100
-"""Largest number of checkpoints between two rounds that are opened; if there are more, none."""
+"""Largest number of checkpoints between two rounds that are opened; if there are more, none is opened."""
 
 _OPEN_AT_ONCE = 4
 """Number of checkpoints between two rounds that are opened together: each takes more memory than its `_metadata`."""

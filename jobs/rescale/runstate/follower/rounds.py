@@ -34,10 +34,11 @@ UNKNOWN_CHECKPOINTS = "no directory"
 
 @dataclass(frozen=True)
 class FollowedJob:
-    """A job whose state a follower keeps up to date beside its target, by rounds.
+    """A job that a follower follows: each round moves the job's newest state to a directory beside the target.
 
-    `checkpoints` is the directory of the job's checkpoints; `options` are those of the result's shape. After the job
-    was started again, `checkpoints` is `UNKNOWN_CHECKPOINTS` until a follower of that start replaces it.
+    `checkpoints` is the directory of the job's checkpoints; `options` are the options that set the result's shape, by
+    name. After the job was started again, `checkpoints` is `UNKNOWN_CHECKPOINTS` until a follower of that start
+    replaces it.
     """
 
     checkpoints: str
@@ -61,12 +62,12 @@ class RoundKind(StrEnum):
 class Round:
     """A finished round.
 
-    `root` is the checkpoint of the full run on which it is based. `rows_written` counts the keys whose value was
+    `root` is the checkpoint of the full run on which the round is based. `rows_written` counts the keys whose value was
     written, `rows_deleted` the keys that were deleted. Both are None for a base. `bytes_changed` counts the bytes
     written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
     `seconds` is the duration of the round; None if the process was killed before it recorded the duration. In one round
-    after each base, every record is compared: `compared` is the checkpoint of that round, None before that round. All
-    later rounds continue that round.
+    after each base, every record is compared, and all later rounds are based on that round. `compared` is the
+    checkpoint of that round; None before that round.
     """
 
     number: int
@@ -216,9 +217,9 @@ def remove_rounds(
     kept_uris: Collection[str] = (),
     kept_document_count: int = KEPT_DOCUMENT_COUNT,
 ) -> None:
-    """Remove all rounds, finished or not, except those of the checkpoints to `kept_checkpoints` (`delete_in_order`).
+    """Remove all rounds, finished or not, except those of `kept_checkpoints`, in the order of `delete_in_order`.
 
-    `kept_uris` are files of other rounds that stay, too, because a kept round refers to them. The documents of the last
+    `kept_uris` are files of removed rounds that stay, because a kept round refers to them. The documents of the last
     rounds stay, for the report; `kept_document_count` is their number.
     """
     place = rounds_place(target)
