@@ -1,7 +1,7 @@
 """The certificate: what was compared, and the SHA-256 of the only `_metadata` that may be published for it.
 
-It is a JSON document beside the target, which validation writes. It contains a digest of itself, which reveals damage
-and edits; all readers use `read_certificate`.
+Validation writes it as a JSON document beside the target. It contains a digest of itself, which reveals damage and
+edits; all readers use `read_certificate`.
 """
 
 from __future__ import annotations

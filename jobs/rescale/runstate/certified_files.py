@@ -1,8 +1,8 @@
 """The files of a certificate, in the versions that were compared with the source.
 
 Between validation and publication, or years later, a file may be truncated, replaced or deleted. So the certificate
-names every file with its version. Whatever relies on the certificate first compares the versions again, with one
-listing of the target.
+names every file with its version. A step or command that relies on the certificate first compares the versions again,
+with one listing of the target.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Theory. The state of a target is not stored: it follows from which files exist in the target and beside it. A store puts
 a file atomically, so a file exists whole or not at all. A step puts the file that leads to the next state last, when
-all that this state promises is done. Every function of this package that changes the state first reads it, and refuses
-what it does not allow: `discard` by `refuse_unless_allowed`, all others by `permit`.
+all that the next state promises is done. Every function of this package that changes the state first reads it, and
+refuses what it does not allow: `discard` by `refuse_unless_allowed`, all others by `permit`.
 
 Crashes. A run may be killed between any two requests. It leaves the target in one of the states below, and nothing has
 to be repaired. A later run of the same plan reads the state, keeps the files that exist, and writes the others.
@@ -32,7 +32,7 @@ to be repaired. A later run of the same plan reads the state, keeps the files th
 Why runs do not harm each other. A file of state appears whole, under a name that only its plan has, with bytes that
 depend only on the plan. So two runs of one plan write the same bytes, even if tasks of a killed run are still active.
 Runs of two plans never mix, because each must claim the target first. `discard` removes the claim after all files that
-the claim covers, so it can be repeated.
+the claim covers, so an interrupted `discard` can be repeated.
 
 Why there are two marks. A job that Flink starts in CLAIM mode owns the result. Once newer checkpoints have replaced it,
 Flink deletes `_metadata`, and the other files that newer checkpoints do not refer to. The remaining files must not look
@@ -69,10 +69,10 @@ target is FREE meanwhile. The tables of their files are in `follower` and `prepa
 follower, and no follower that of a run. If both begin at once, the run keeps the target, and the follower ends.
 
 Limits. No store can check one file and change another in one request, so a process can be paused for any time between
-its last check and the request that follows. Three things can go wrong. First, a publisher is paused, another run
-publishes, and a job that owns the result replaces it and deletes its files: then the paused publisher puts a
-`_metadata` whose files are gone. Second, a paused `discard` deletes files of a new run of the same plan. Third, a
-paused publisher publishes although meanwhile the question of an approval has been put.
+its last check and the request that follows. Three things can go wrong. First, a publisher is paused; meanwhile another
+run publishes, and a job that owns the result deletes its files. Then the paused publisher puts a `_metadata` whose
+files are gone. Second, a paused `discard` deletes files of a new run of the same plan. Third, a paused publisher
+publishes although meanwhile the question of an approval has been put.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ def _advice(state: State, target: str, claim: Claim | None = None) -> str:
         case State.TAKEN if claim and Transition.DISCARD not in TRANSITIONS[state_of(target, claim.plan_digest)]:
             return "name another target"
         case State.TAKEN:
-            # The source of a request may be a directory of checkpoints, whose newest one is another by now.
+            # The source of a request may be a directory of checkpoints. By now, another checkpoint may be its newest one.
             source = claim.source if claim and claim.source and holds_snapshot(claim.source) else None
             return Advice(
                 *([f"to resume that run, use its source {source}, and its options; else "] if source else []),

@@ -65,9 +65,11 @@ class Round:
     `root` is the checkpoint of the full run on which the round is based. `rows_written` counts the keys whose value was
     written, `rows_deleted` the keys that were deleted. Both are None for a base. `bytes_changed` counts the bytes
     written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
-    `seconds` is the duration of the round; None if the process was killed before it recorded the duration. In one round
-    after each base, every record is compared, and all later rounds are based on that round. `compared` is the
-    checkpoint of that round; None before that round.
+    `seconds` is the duration of the round; None if the process was killed before it recorded the duration.
+    `change_rate` is the number of bytes that the job changes per second, and `last_round_seconds` the predicted
+    duration of a last round; None if unknown. `reason` says why a base or a joined round did not continue the newest
+    round; None if unknown. In one round after each base, every record is compared, and all later rounds are based on
+    that round. `compared` is the checkpoint of that round; None before that round.
     """
 
     number: int
