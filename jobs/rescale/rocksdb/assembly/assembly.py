@@ -1,10 +1,10 @@
 """Assembles a database for a new range of key groups from files of existing databases, without reading these files.
 
-The MANIFEST lists the live SST files, their levels and their ages. So a new MANIFEST over the files of one database, or
-of several databases with different key groups, makes a new database. Its files may also hold rows of key groups that
-belong to other subtasks. Range tombstones in small new files hide these rows. Flink writes the same tombstones when it
-clips a database (`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open the database, and
-copy the rows of all other databases into it.
+The MANIFEST lists the live SST files, their levels and their ages. So a new MANIFEST is enough to make a new database
+of the files of one database, or of several databases with different key groups. Its files may also hold rows of key
+groups that belong to other subtasks. Range tombstones in small new files hide these rows. Flink writes the same
+tombstones when it clips a database (`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open
+the database, and copy the rows of all other databases into it.
 
 *Numbers.* Files get new file numbers, which keep the files of one source in their order of age. RocksDB 6 orders
 level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the new MANIFEST has shifted sequence numbers
@@ -260,7 +260,7 @@ class _Assembly:
             )
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
-        """Check that no two files of a level below level 0 overlap, as they would if two sources shared a key group."""
+        """Check that no files of one level overlap, except in level 0: they would if two sources shared a key group."""
         sorted_files = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
         for before, after in pairwise(sorted_files):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:

@@ -3,9 +3,9 @@
 Only files that the databases do not share are read. Compiled loops decode their entries and merge them by key
 (`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
 
-A value or deletion that is newer than all entries of the earlier database is the live value of its key, whatever the
-shared files hold. A newer merge operand, such as an element that was added to a list, shows that the key has changed;
-its value is looked up in the later database. All other candidates must be looked up in both databases.
+A value or deletion that is newer than all entries of the earlier database decides the live value of its key, whatever
+the shared files hold. A newer merge operand, such as an element that was added to a list, shows that the key has
+changed; its value is looked up in the later database. All other candidates must be looked up in both databases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Candidates(NamedTuple):
     """Keys whose live values may differ between two databases, in order; each key is in one of the three fields.
 
     An entry of `decided` is the live value of its key in the later database, or its deletion. `merged` keys have a new
-    value, which no single entry has. For `undecided` keys, the entries do not show whether the value differs.
+    value, which RocksDB joins from several entries. For `undecided` keys, the entries do not show whether the value
+    differs.
     """
 
     undecided: Keys

@@ -31,7 +31,7 @@ class Entries:
         return len(self.key_ends)
 
     def select(self, chosen: Longs | Flags) -> Entries:
-        """Return the chosen entries, in the same `data` and `keys`."""
+        """Return the chosen entries; they refer to the same `data` and `keys`."""
         columns = (self.key_starts, self.key_ends, self.trailers, self.value_starts, self.value_ends)
         return Entries(self.data, self.keys, *(column[chosen] for column in columns))
 
