@@ -392,7 +392,7 @@ def _advice(state: State, target: str, claim: Claim | None = None) -> str:
         case State.TAKEN if claim and Transition.DISCARD not in TRANSITIONS[state_of(target, claim.plan_digest)]:
             return "name another target"
         case State.TAKEN:
-            # The source of a request may be a directory of checkpoints. By now, another checkpoint may be its newest one.
+            # A request's source may be a directory of checkpoints. By now, another checkpoint may be its newest one.
             source = claim.source if claim and claim.source and holds_snapshot(claim.source) else None
             return Advice(
                 *([f"to resume that run, use its source {source}, and its options; else "] if source else []),
