@@ -48,9 +48,9 @@ after it.
   publisher checks the mark right before it puts `_metadata`, because it may have been paused while its successor
   published.
 
-Only a run that has started its old job again may withdraw its result: it has ended the job that it started from the
-result, so nobody reads the result or owns it. `withdraw` puts the mark `published`, deletes `_metadata` and then the
-files, as a job that owns the result would, and discards the rest.
+Only a run that has started its old job again may withdraw its result. It has ended the job that it started from the
+result before, so no job reads the result or owns it. `withdraw` puts the mark `published`, deletes `_metadata` and then
+the files, as a job that owns the result would, and discards the rest.
 
 Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no

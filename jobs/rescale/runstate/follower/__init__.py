@@ -32,9 +32,9 @@ other round: the follower copies the files of earlier rounds into the target ahe
 
 If a cut-over fails, the job is started again, and has another checkpoint directory. Then `follower.json` names no
 directory, until a follower of the new directory names it there. The first round of that follower continues the existing
-rounds, if possible. Without a failed cut-over, a follower of another directory replaces the directory in
-`follower.json` if one of the job's state backends still has the id that it had in the checkpoint of the newest round.
-If the checkpoint numbers restart, all pins and rounds are removed.
+rounds, if possible. A follower of another directory can also take over without a failed cut-over. It replaces the
+directory in `follower.json` if one of the job's state backends has the same id as in the checkpoint of the newest
+round. If the checkpoint numbers restart, all pins and rounds are removed.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. If an
