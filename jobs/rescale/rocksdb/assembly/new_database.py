@@ -1,12 +1,12 @@
 """Makes the MANIFEST of a database of new SST files, alone or as changes above the files of a base database.
 
 New files of a state do not overlap. Without a base, all new files go into the last level, and all rows have the
-sequence number 0, which RocksDB itself gives rows of the last level that have no older version.
+sequence number 0. RocksDB itself gives this number to rows of the last level that have no older version.
 
 Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
 rows have one sequence number, larger than all sequence numbers of the base. Both the level and the sequence number are
-needed: a lookup searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the
-row with the largest sequence number (`DBIter`).
+needed. A lookup searches level by level and takes the first row of the key (`Version::Get`). An iterator takes the row
+with the largest sequence number (`DBIter`).
 
 A base has its rows in the last level. The first changes take the next level above, later changes the level above that,
 up to level 1. Changes never go into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).

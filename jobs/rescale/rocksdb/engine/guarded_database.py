@@ -1,8 +1,8 @@
 """A Flink database that RocksDB reads in a child process.
 
 RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
-index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
-index partitions makes it read out of bounds. Such a crash ends only the child. The parent searches the indexes of the
+index entry for a block larger than the file makes RocksDB allocate that much memory and abort. A forged list of index
+partitions makes it read out of bounds. Such a crash ends only the child. The parent searches the indexes of the
 database for the forged file only after a crash, because the search takes a large part of the time of a whole read.
 """
 

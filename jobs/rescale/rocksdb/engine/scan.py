@@ -74,8 +74,8 @@ def copied_rows(
 ) -> Iterator[tuple[Bytes, list[Longs]]]:
     """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
 
-    The columns are the begin and the end of each key, the end of each value, and the key group, which is stored in the
-    first `prefix_bytes` bytes of a row's key.
+    The columns are the begin and the end of each key, the end of each value, and the key group. The first
+    `prefix_bytes` bytes of a row's key are its key group.
     """
     from rescale.rocksdb.engine.row_loop import copy_rows
 

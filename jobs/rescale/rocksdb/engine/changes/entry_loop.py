@@ -230,12 +230,12 @@ def changed_keys(
     sequence number of the earlier database. Returns the number of keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
-    entries in the runs of both databases are the same write: with the same value and the same sequence number. A
-    compaction into the last level sets the sequence number to 0, so 0 in the later database counts as the same number.
-    In that case no shared entry of the key may be older than the write, because that entry would hide the row with
-    sequence number 0. `oldest_sequences[i]` is the smallest sequence number above 0 that shared entries with keys from
-    bound i up to the next bound may have (`bounds` are sorted keys). RocksDB combines a merge operand with the entries
-    below it, so the operand must be the key's only entry in the runs of each database.
+    entries in the runs of both databases are the same write. They are the same write if they have the same type, value
+    and sequence number. A compaction into the last level sets the sequence number to 0, so 0 in the later database
+    counts as the same number. In that case no shared entry of the key may be older than the write, because that entry
+    would hide the row with sequence number 0. `oldest_sequences[i]` is the smallest sequence number above 0 that shared
+    entries with keys from bound i up to the next bound may have (`bounds` are sorted keys). RocksDB combines a merge
+    operand with the entries below it, so the operand must be the key's only entry in the runs of each database.
     """
     next_indices = run_starts.copy()
     newest_indices = np.empty(2, np.int64)
