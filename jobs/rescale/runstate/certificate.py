@@ -80,7 +80,7 @@ class CertifiedDirectories:
     """Numbers of an operator's RocksDB directories that were compared by files, without reading rows, and by records.
 
     The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. `deleted_ranges`
-    is the number of new files, whose range tombstones hide rows of other subtasks.
+    is the number of new files with range tombstones, which hide rows of other subtasks.
     """
 
     by_files: int

@@ -66,7 +66,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
 
 
 def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
-    """Write the mark that precedes `_metadata`; return whether another run has published since this one checked.
+    """Write the mark that precedes `_metadata`; return whether another run has published since this run checked.
 
     Raises `RequestError` if `_metadata` must not be written: because the result is being discarded, or because another
     run has published `_metadata` and it is gone.

@@ -251,7 +251,7 @@ def _refuse_undiscardable(state: State, target: str) -> None:
 
 
 def _refuse_overtaken(target: str, digest: str | None) -> None:
-    """Raise `RequestError` if a run has claimed the target, or another discard has ended, since this one began.
+    """Raise `RequestError` if a run has claimed the target, or another discard has ended, since this discard began.
 
     `digest` is that of the discarded plan; None if the target had no claim when this discard began.
     """

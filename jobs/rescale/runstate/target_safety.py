@@ -47,7 +47,7 @@ def refuse_place_of_documents(target: str) -> None:
     """Raise `RequestError` if a target has the name of a directory of documents, or lies in a subdirectory of one.
 
     There, documents of another target could lie in the result, so that Flink could not delete the result's directory.
-    Or runs to the other target would remove files of the result. Only a follower's rounds are targets that lie among
+    Or runs to the other target could remove files of the result. Only a follower's rounds are targets that lie among
     documents.
     """
     components = (split_s3(target)[1] if is_s3(target) else target).split("/")

@@ -126,7 +126,8 @@ class Pins:
     def open_between(self, earlier: int, later: int) -> Iterator[list[Snapshot]]:
         """Open the checkpoints between two numbers whose flushed SST files are pinned, a few at a time.
 
-        Yields none if there are more than `_MOST_CHECKPOINTS_BETWEEN`, and leaves out those that cannot be read.
+        Yields nothing if there are more than `_MOST_CHECKPOINTS_BETWEEN` such checkpoints, and leaves out checkpoints
+        that cannot be read.
         """
         pinned_numbers = [number for number in self.flushed_numbers() if earlier < number < later]
         for start in range(
