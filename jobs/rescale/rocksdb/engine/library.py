@@ -89,7 +89,7 @@ SYMBOL_BY_LOOP_NAME = {
 
 
 def _fast_crc32c() -> dict[str, Any]:
-    """Return `crc32c_extend` of google_crc32c by the name that loops call; empty if there is no compiled one.
+    """Return google_crc32c's `crc32c_extend`, by the name that loops use; empty if the function is not compiled.
 
     This function uses the processor's CRC instructions. The function in Spark's RocksDB for x86 uses tables, and takes
     five times as long.
