@@ -60,7 +60,7 @@ class CertifiedOldRows:
     """Numbers of whole rows, and of list elements, of a state that were left out of the result because they are old.
 
     `elements` includes the elements of the whole rows. A row or an element is old if its last access was at or before
-    the time that the plan names (`OldRows`).
+    `until` of the state's `OldRows`.
     """
 
     rows: int
@@ -152,8 +152,8 @@ class Certificate:
     """Proof that a result holds the state of its source.
 
     `plan` is the digest of the plan that was carried out, None if a published result was validated without its plan.
-    `proof` is `CHANGES` if an operator continues a base. Otherwise it is `FILES` if any state was compared by files or
-    checksums, without reading its records, and `RECORDS` if not. `surgery` lists the declared differences from the
+    `proof` is `changes` if an operator continues a base. Otherwise it is `files` if any state was compared by files or
+    checksums, without reading its records, and `records` if not. `surgery` lists the declared differences from the
     source; everything else is equal. `continues` is the base that the result continues, if any.
     """
 
