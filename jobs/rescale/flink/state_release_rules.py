@@ -36,8 +36,9 @@ _REMOVED_CLASS_BY_STATE = {
     OFFSETS_STATE: _RemovedClass(
         _CONSUMER_CLASS,
         "the offsets of a FlinkKafkaConsumer",
-        "convert it to the state of the KafkaSource that replaces it (option kafka-source); or drop it, and start the "
-        "KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
+        "convert the state to the state of the KafkaSource that replaces the consumer (option kafka-source); or drop "
+        "the state, and start the KafkaSource from the committed offsets of the consumer "
+        "(OffsetsInitializer.committedOffsets)",
     ),
     **{
         name: _RemovedClass(_PRODUCER_CLASS, "the transactions of a FlinkKafkaProducer", REPLACE_SINK)
@@ -100,7 +101,11 @@ def operator_state_reason(state_name: str, writer_major: int, line: ReleaseLine)
 _STATE_OF_BUFFERED_ROWS = "inputState"
 _STATES_OF_EVERY_OVER = {"accState", _STATE_OF_BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
-"""Keyed states of OVER aggregates in SQL: an OVER that is bounded, or in processing time, has at least one of them."""
+"""Names of keyed states of OVER aggregates of SQL in Flink 1.
+
+An OVER that buffers rows has all states of `_STATES_OF_EVERY_OVER`. If it is bounded or in processing time, it also has
+a state of `_STATES_OF_OTHER_OVERS`.
+"""
 
 
 def keyed_state_reason(state_name: str, state_names: Set[str], writer_major: int, line: ReleaseLine) -> Reason | None:
@@ -121,7 +126,10 @@ def keyed_state_reason(state_name: str, state_names: Set[str], writer_major: int
 
 
 def shared_offsets_reason(line: ReleaseLine) -> Reason:
-    """Return why `line` misreads compressed operator state whose elements share an offset (FLINK-34063)."""
+    """Return why `line` misreads, or may misread, compressed operator state whose elements share an offset.
+
+    FLINK-34063 describes this fault.
+    """
     why = (
         "its compressed elements share an offset: only Flink 1.18.0 and 1.18.1, which wrote them, read them correctly. "
         "Other releases restore it without an error, and read the first of these elements again and again"

@@ -24,7 +24,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Largest size (`BUFFER_SIZE`) and number of records of a batch.
+"""Usual size in bytes (`BUFFER_SIZE`) and largest number of records of a batch; a larger record enlarges its batch.
 
 A batch of this size stays in a processor's cache from one loop to the next. Readers for sorting use multiples of both
 numbers, which give longer sorted runs.
@@ -169,7 +169,7 @@ class RecordReader:
 
 def _too_many_states_error(state_id: int, origin: int) -> UnsupportedError:
     return UnsupportedError(
-        "an unknown serializer hides the number of states, and records of so many states cannot be read without it",
+        "an unknown serializer hides the number of states, and a record has a state id above the assumed maximum",
         offset=origin,
         expected=f"at most {MOST_UNKNOWN_STATES} states",
         found=f"a record of state {state_id}",
