@@ -1,8 +1,9 @@
 """State of a `FlinkKafkaConsumer`: a union list of partitions, each with the last emitted offset.
 
 `FlinkKafkaConsumer` was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a
-`KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the partition in the order of their names. The other
-two fields determine the field `cachedHash`, so a wrong `cachedHash` shows that the bytes are no such element.
+`KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the `KafkaTopicPartition` in the order of their names:
+`cachedHash`, `partition`, `topic`. The other two determine `cachedHash`, so a wrong `cachedHash` shows that the bytes
+are not a `KafkaTopicPartition`.
 """
 
 from __future__ import annotations

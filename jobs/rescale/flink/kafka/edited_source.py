@@ -66,7 +66,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
 
 def write_coordinator(state: VersionedBytes) -> bytes:
-    """Return the state of a coordinator around the state of its enumerator (`SourceCoordinator.toBytes`)."""
+    """Return the state of a coordinator whose enumerator has this `state` (`SourceCoordinator.toBytes`)."""
     return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned_bytes(state)).bytes()
 
 

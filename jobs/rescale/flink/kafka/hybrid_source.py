@@ -1,7 +1,8 @@
 """Finds out whether state belongs to a `HybridSource` that reads Kafka; Rescale does not read its offsets.
 
 A `HybridSource` reads several sources in turn. A split (`HybridSourceSplitSerializer`) wraps a split of the current
-source, and the enumerator's state (`HybridSourceEnumeratorStateSerializer`) the state of that source's enumerator.
+source. The enumerator's state (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
+enumerator.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state
 lies in the state of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions,
 which the enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases
-write version 0 of this state, connector 3.0 writes version 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
+write version 0 of this state, later releases up to connector 3.0 write version 1, connectors 3.1 to 4.0 write version
+2, and connector 5.0 writes version 3.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def read_reader_element(data: bytes) -> VersionedBytes:
 
 
 def read_split(split: VersionedBytes) -> Position:
-    """Return the position in a split of a Kafka partition; raises `SnapshotError` and `UnknownVersionError`."""
+    """Return the position in a split of a Kafka partition.
+
+    Raises `SnapshotError` for damaged bytes, and `UnknownVersionError` for a split of an unknown version.
+    """
     if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
@@ -85,7 +89,8 @@ def read_split(split: VersionedBytes) -> Position:
 def read_coordinator(coordinator: bytes) -> VersionedBytes:
     """Return the state of the enumerator in the state of a coordinator, for any FLIP-27 source.
 
-    Raises `SnapshotError` for damaged bytes, and `UnknownVersionError`.
+    Raises `SnapshotError` for damaged bytes, and `UnknownVersionError` for an unknown version of the coordinator's
+    state.
     """
     reader = ByteReader(coordinator)
     version = reader.i32()
@@ -97,7 +102,8 @@ def read_coordinator(coordinator: bytes) -> VersionedBytes:
 def read_enumerator(coordinator: bytes) -> EnumeratorState:
     """Return the state of the Kafka enumerator in the state of a coordinator.
 
-    Raises `SnapshotError` for the state of another enumerator, and `UnknownVersionError`.
+    Raises `SnapshotError` for the state of another enumerator, and `UnknownVersionError` for an unknown version of the
+    coordinator's or of the enumerator's state.
     """
     return decode_enumerator(read_coordinator(coordinator))
 
@@ -114,7 +120,7 @@ def decode_enumerator(state: VersionedBytes) -> EnumeratorState:
 
 
 def _read_version_0(reader: ByteReader) -> EnumeratorState:
-    """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): a list for each subtask."""
+    """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): the splits by subtask."""
     version, partitions = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()

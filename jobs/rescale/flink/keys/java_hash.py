@@ -1,4 +1,4 @@
-"""Ends of keys in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
+"""Finds the ends of many keys in a buffer, and computes their Java `hashCode`, from the bytes that a serializer wrote.
 
 A record lies in the key group of its key, so callers can check the hash. The loops do not trust the bytes: a key that
 is damaged, or not of the expected type, gets an error code in `error_codes`, and has no effect on other keys.
@@ -73,9 +73,10 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
 
 
 def walk_values(program: Program, data: Bytes, start: int, value_count: int) -> tuple[Longs, str | None]:
-    """Return the ends (int64) of up to `value_count` values that lie end to end from `start` on, and None.
+    """Return (ends, error) for `value_count` values of `program` that lie end to end in `data` from `start` on.
 
-    If a value cannot be read, return the ends of the values before it, and the description of the error.
+    `ends` (int64) has the end of each value, and `error` is None. If a value cannot be read, `ends` has only the ends
+    of the values before it, and `error` describes the error.
     """
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower

@@ -30,7 +30,7 @@ def is_function_name(name: str) -> bool:
 
 
 def import_function(name: str) -> KeyFunction:
-    """Import the function `module:function`, which maps a serialized key (without its key group) to 32 bits.
+    """Import the function `module:function`, which maps a serialized key (without its key group) to its hash.
 
     Raises `RequestError` if the name has another form, the import fails, or the object is not callable.
     """

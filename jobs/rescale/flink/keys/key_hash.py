@@ -150,7 +150,10 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
 def refuse_no_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Raise the error that `choose_hash` would raise even with more keys. The arguments may hold few keys, or none."""
+    """Raise the errors of `choose_hash` that more keys could not prevent, for instance that no formula fits these keys.
+
+    The arguments are as for `choose_hash`, but may hold few keys, or none.
+    """
     if known_hash(snapshot) is None:
         _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
 

@@ -1,4 +1,4 @@
-"""Compiled machine that runs programs over many keys; import this module late (see `compiled`).
+"""Compiled machine that runs programs over many keys. Import this module inside functions (see `compiled`).
 
 An instruction is three numbers: the operation and its operands `a` and `b`. The machine has a register for the last
 value: its hash, and whether it is null. The machine also has a stack of frames. A frame has an accumulator for a hash,

@@ -1,7 +1,9 @@
-"""Compiled loops for murmur3 (x86, 32 bits) and the key groups of many hash codes; import this module late.
+"""Compiled loops for murmur3 (x86, 32 bits), and for the key groups of many hash codes.
 
-`key_groups.murmur` hashes a single code without numba. Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils`
-the bytes of a `BinaryRowData`, and Scala's `MurmurHash3.productHash` the hash codes of the fields of a case class.
+Import this module inside functions (see `compiled`). `key_groups.murmur` hashes a single code without numba.
+
+Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils` mixes the bytes of a `BinaryRowData`, and Scala's
+`MurmurHash3.productHash` mixes the hash codes of the fields of a case class.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class ClassWithHashCode:
         return field in self.fields
 
     def fields_with_primitives(self) -> tuple[str, ...]:
-        """Return the names of all fields in a formula for which every boolean field is primitive: `boolean NAME`."""
+        """Return all fields as a formula names them if every boolean field is primitive (`boolean NAME`)."""
         return tuple(_BOOLEAN_PREFIX + field if field in self.boolean_fields else field for field in self.fields)
 
 
@@ -136,9 +136,9 @@ def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
 
 
 def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> TypeTree:
-    """Return the tree with hashes: of its POJOs (`classes`) by the formula, of case classes by Scala's default.
+    """Return the tree whose POJOs (`classes`) hash by the formula, and whose case classes hash by Scala's default.
 
-    `formula.fields_by_class` must have a list for each of `classes`, otherwise `ValueError`.
+    Raises `ValueError` unless `formula.fields_by_class` has one tuple of fields for each of `classes`.
     """
     fold = fold_of(formula.fold_name)
     fields_by_class = dict(zip((java_class.name for java_class in classes), formula.fields_by_class, strict=True))

@@ -29,9 +29,10 @@ A key of type `string` is the number in decimal.
 
 
 def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:
-    """Return the smallest number from 0 up whose key belongs to each subtask; `key_type` is one of `HASH_BY_KEY_TYPE`.
+    """Return for each subtask the smallest number, from 0 up, whose key belongs to the subtask.
 
-    The search ends, because the numbers reach every key group below the max parallelism.
+    `key_type` is a key of `HASH_BY_KEY_TYPE`. The search ends, because the numbers reach every key group below the max
+    parallelism.
     """
     hash_of = HASH_BY_KEY_TYPE[key_type]
     number_by_subtask: dict[int, int] = {}
