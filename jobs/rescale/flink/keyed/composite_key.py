@@ -82,7 +82,7 @@ class CompositeKeys:
         return hash_codes
 
     def check_ends(self, state_ids: Longs) -> None:
-        """Raise `UnsupportedError` if the end of the keys is unknown in records of `state_ids`."""
+        """Raise `UnsupportedError` if the end of the keys is unknown in records of the states `state_ids`."""
         is_unknown = (self._min_tail_sizes != self._max_tail_sizes)[state_ids]
         if self._key_program is None and is_unknown.any():
             raise UnsupportedError(
@@ -184,7 +184,7 @@ def key_offsets(header: KeyedHeader) -> Longs:
 
 
 def _ends_of_lengths(data: Bytes, begins: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
-    """Return where each of `lengths` ends if it is encoded at `begins`, and whether the bytes there are this length."""
+    """Return where each of `lengths` would end if encoded at `begins`, and whether the bytes at `begins` encode it."""
     ends, remaining = begins.copy(), lengths.copy()
     fits = np.ones(len(ends), np.bool_)
     is_unfinished = fits.copy()

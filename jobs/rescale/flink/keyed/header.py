@@ -22,10 +22,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 VERSION = 6
 
 NO_NEW_ID = -1
-"""New id of a state that a merged header does not list."""
+"""Stands for the missing new id of a state that a merged header does not list."""
 
 MOST_UNKNOWN_STATES = 64
-"""Number of states to allow in a stream whose header cannot be read because a serializer is unknown."""
+"""Largest number of states that is assumed for a stream whose header has an unknown serializer and cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class KeyedHeader:
         return tuple(state.name for state in self.states)
 
     def with_kryo(self, version: int) -> KeyedHeader:
-        """Return the header with the version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        """Return the header with this major version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
         states = tuple(state.with_kryo(version) for state in self.states)
         return replace(self, key_serializer=self.key_serializer.with_kryo(version), states=states)
 
@@ -78,7 +78,10 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
 
 
 def _read_by_state_starts(reader: ByteReader, is_compressed: bool, error: UnknownSerializerError) -> KeyedHeader:
-    """Return a header with unknown serializers; its states are found by how a state starts (`state_starts`)."""
+    """Return a header that may have unknown serializers; the module `state_starts` finds the starts of its states.
+
+    Raises `error` if the starts do not fit the count of states.
+    """
     starts = state_starts(reader)
     try:
         key_serializer = read_versioned(reader, (*starts, reader.end)[0] - STATE_COUNT_SIZE)

@@ -9,7 +9,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
-    """Return the namespace serializer of a state or of timers. Raises `UnsupportedError` for other priority queues."""
+    """Return the namespace serializer of a state or of timers.
+
+    Raises `UnsupportedError` for other priority queues, and `SnapshotError` if the serializer is missing.
+    """
     if state.kind is not StateKind.PRIORITY_QUEUE:
         return serializer_of(state, SerializerKey.NAMESPACE)
     element_serializer = serializer_of(state, SerializerKey.VALUE)

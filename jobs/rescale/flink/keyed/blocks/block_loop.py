@@ -1,4 +1,4 @@
-"""Compiled loops that find the records in blocks; import this module late (see `compiled`).
+"""Compiled loops that find the records in blocks. Import this module inside functions (see `compiled`).
 
 A block is a run of records of one operator, key group and state: `{ keyLength:i32 key valueLength:i32 value }*`.
 """

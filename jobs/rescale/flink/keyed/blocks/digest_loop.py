@@ -1,4 +1,7 @@
-"""Compiled loop that digests records; needs a little-endian machine. Import this module late (see `compiled`)."""
+"""Compiled loop that digests records; needs a little-endian machine.
+
+Import this module inside functions (see `compiled`).
+"""
 
 from __future__ import annotations
 
@@ -76,8 +79,8 @@ def digest_records(
     """Add each record to the count and to the two sums of its state (`record_digest` defines them).
 
     `sums` has four words for each state: the first sum, low half first, then the second sum. `message` and
-    `message_words` are the same memory, with room for the largest record. If `has_nulls_by_state[state id]`, only the
-    null flag of a null value is digested.
+    `message_words` are the same memory, with room for the largest record. `has_nulls_by_state` is true for states whose
+    values begin with a null flag; if such a value is null, only its flag is digested.
     """
     for i in range(len(key_starts)):
         key_size = key_ends[i] - key_starts[i]

@@ -1,4 +1,7 @@
-"""Compiled loop that translates the state ids of a canonical key group; import this module late (see `compiled`)."""
+"""Compiled loop that translates the state ids of a canonical key group.
+
+Import this module inside functions (see `compiled`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled loops that sort keys by their bytes; import this module late (see `compiled`).
+"""Compiled loops that sort keys by their bytes. Import this module inside functions (see `compiled`).
 
 The loops sort keys by big-endian words of eight bytes, then keys with equal words by their next words.
 """
@@ -57,10 +57,11 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
 def _fill_words(
     data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, begin: Long, end: Long, depth: Long
 ) -> Long:
-    """Fill `key_words[begin:end]` with the words of these keys at `depth`, after the bytes that all keys share there.
+    """Fill `key_words[begin:end]` with a word of each key `order[begin:end]`, and return the number of skipped bytes.
 
-    Returns the number of shared bytes, at most seven. Keys of a key group begin with the same number, and small numbers
-    with the same zeros. Without these bytes, the first word usually decides the order.
+    A word begins after the first `depth` bytes of its key, and after the bytes (at most seven) that all these keys
+    share from there on. For example, keys of a key group share its number, and keys that are small integers share
+    leading zeros. Without shared bytes, the first word usually decides the order.
     """
     shared_size = np.int64(0)
     while True:

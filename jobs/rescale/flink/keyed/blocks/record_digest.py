@@ -38,7 +38,7 @@ class StateDigest(NamedTuple):
 
 
 class RecordDigester:
-    """Sums the digests of records, by state; if `is_map[i]`, state i is a map, whose values may be null."""
+    """Sums the digests of records, by state; if `is_map_by_state[i]`, state i is a map, whose values may be null."""
 
     def __init__(self, is_map_by_state: Sequence[bool] | Flags) -> None:
         self._is_map_by_state = np.array(is_map_by_state, np.bool_)

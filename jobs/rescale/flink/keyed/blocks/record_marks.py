@@ -1,4 +1,4 @@
-"""Sizes and marks of the records of a canonical key group (`FullSnapshotAsyncWriter`)."""
+"""Constants of the framing of records in a canonical key group (`FullSnapshotAsyncWriter`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEXT_ID_FLAG = 0x80
 """Bit in the first byte of a key; if it is set, a state id follows the record."""
 
 END_OF_GROUP = 0xFFFF
-"""Mark in place of the next state's id."""
+"""Value in place of the next state's id, after the last record of a key group."""
 
 LARGEST_RECORD_SIZE = 1 << 30
 """Largest record in bytes; a task holds a whole record in memory, several times over."""

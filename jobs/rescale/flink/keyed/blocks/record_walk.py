@@ -1,4 +1,7 @@
-"""Compiled loop that finds the records of canonical key groups; import this module late (see `compiled`)."""
+"""Compiled loop that finds the records of canonical key groups.
+
+Import this module inside functions (see `compiled`).
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
     kind, serializers = entry_serializers(state, value_serializer)
     first, second = (*(map(compile_if_known, serializers)), None)[:2]
     if kind is EntryKind.MAP:
-        # The type must be known: a user key precedes each value, and has no length in front.
+        # The type of user keys must be known: a user key precedes each value, and has no length in front.
         first = compile_program(serializers[0])
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, has_lengths)

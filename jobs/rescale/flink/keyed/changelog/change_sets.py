@@ -4,8 +4,8 @@
     In `_metadata` (`InMemoryChangelogStateHandle`):  { keyGroup:i32 size:i32 change }*
 
 A file contains the change sets of several writers, after a byte that says whether they are compressed
-(`StateChangeFsUploader`). The offset of a change set counts decompressed bytes after that byte. A change set begins
-with the descriptions of states, under the key group -1.
+(`StateChangeFsUploader`). The offset of a change set counts decompressed bytes after that byte. If a change set
+contains descriptions of states, they come first, under the key group -1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     8:u8  version:i32  StateMetaInfo  time to live and default value  stateId:i16  kind:u8
 
-The id is valid within this log only: the name identifies a state. The reader ignores time to live and default value.
+The id is valid only within its log; across logs, the name identifies a state. The reader ignores the time to live and
+the default value.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ class LoggedState(NamedTuple):
 
 
 def read_logged_state(change: bytes) -> LoggedState:
-    """Return the state that an entry of key group -1 describes.
+    """Return the state that a change under key group -1 describes.
 
-    Raises `SnapshotError` if the entry is damaged, and `UnsupportedError` if it is of an unknown kind or version.
+    Raises `SnapshotError` if the change is damaged, and `UnsupportedError` if it does not describe a state, or if the
+    version of the description is unknown.
     """
     reader = ByteReader(change)
     operation = reader.u8()

@@ -39,8 +39,8 @@ def empty_group(key_group: int, header: KeyedHeader) -> bytes:
 def only_key(block: bytes, header: KeyedHeader) -> bytes:
     """Return the serialized key of the only entry in the first state with entries; `block` may be cut off.
 
-    Raises `UnsupportedError` if this state has several entries, or if the end of the key is unknown, and
-    `SnapshotError` if the block ends too early.
+    Raises `UnsupportedError` if the block is compressed, if this state has several entries, or if the end of the key is
+    unknown. Raises `SnapshotError` if the block ends too early.
     """
     reader = ByteReader(block)
     reader.raw(_GROUP_NUMBER.size)

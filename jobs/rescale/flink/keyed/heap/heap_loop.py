@@ -1,4 +1,7 @@
-"""Compiled loop that converts the entries of a heap key group to records; import this module late (see `compiled`)."""
+"""Compiled loop that converts the entries of a heap key group to records.
+
+Import this module inside functions (see `compiled`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ VALUE, LIST, MAP, QUEUE_ELEMENT = range(4)
 """Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
 ENTRIES_LEFT, ITEMS_LEFT, HELD_SIZE = range(3)
-"""Indices in `progress`: remaining entries, remaining items of a map, size of `held_key`."""
+"""Indices in `progress`: remaining entries, remaining items of a map, number of bytes in `held_key`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of `machine`."""
@@ -68,7 +71,10 @@ def _put_length(length: Long, out: Bytes, at: Long) -> Long:
 
 @compiled
 def _put_key(data: Bytes, begin: Long, key_start: Long, end: Long, has_lengths: int, out: Bytes, at: Long) -> Long:
-    """Write the key `data[key_start:end]`, then the namespace `data[begin:key_start]`; return their end."""
+    """Write the key `data[key_start:end]`, then the namespace `data[begin:key_start]`; return the end in `out`.
+
+    With `has_lengths`, the key and the namespace are each followed by their length.
+    """
     at = copy_bytes(data, key_start, end, out, at)
     if has_lengths:
         at = _put_length(end - key_start, out, at)

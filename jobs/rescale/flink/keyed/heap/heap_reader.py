@@ -38,8 +38,9 @@ class HeapReader:
     """Reads the key groups of streams with this `header`; state ids in records are those of the header.
 
     `batch_factor` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
-    `reads_whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or
-    map is empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
+    `reads_whole_entries`, each list or map becomes a single record, whose value has the same bytes as in the entry,
+    even if the list or map is empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries
+    is unknown.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Compiled loop that converts records to the entries of a heap key group; import this module late (see `compiled`)."""
+"""Compiled loop that converts records to the entries of a heap key group.
+
+Import this module inside functions (see `compiled`).
+"""
 
 from __future__ import annotations
 

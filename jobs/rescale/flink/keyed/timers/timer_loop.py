@@ -1,4 +1,4 @@
-"""Compiled loops that convert timers to records and back; import this module late (see `compiled`)."""
+"""Compiled loops that convert timers to records and back. Import this module inside functions (see `compiled`)."""
 
 from __future__ import annotations
 

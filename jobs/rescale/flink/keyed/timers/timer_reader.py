@@ -18,7 +18,7 @@ from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, walk_values
 from rescale.text.errors import UnsupportedError
 
 _BYTES_BESIDE_TIMER = 8
-"""Largest number of bytes of a record besides its timer: the key group and the length of the value."""
+"""Upper bound of the bytes of a record besides its timer: the number of the key group, and the length of the value."""
 
 
 class TimerReader:

@@ -19,8 +19,8 @@ RecordBlock = tuple[Bytes, int, int]
 class TimerWriter:
     """Writes the key groups that `TimerReader` reads; state ids are those of `header`.
 
-    A key group does not contain its number. Without timers, it also lists the timer services, because Flink writes all
-    services of a subtask.
+    The bytes of a key group do not contain its number. A key group without timers also lists the timer services,
+    because Flink writes all services of a subtask.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:

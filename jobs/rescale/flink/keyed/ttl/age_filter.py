@@ -27,7 +27,7 @@ class AgeFilter:
             self._kind_by_state[rule.state_id], self._cutoff_by_state[rule.state_id] = rule.kind, rule.cutoff
 
     def filter(self, records: Records) -> Records:
-        """Return the records that stay, with lists without their old elements; `records` does not change.
+        """Return the records that stay, without the old elements of their lists; `records` does not change.
 
         Raises `SnapshotError` for a value without a time, and `UnsupportedError` for an element without a known end.
         """

@@ -1,4 +1,6 @@
-"""Compiled loops that find old values by their times of last access; import this module late (see `compiled`).
+"""Compiled loops that find old values by their times of last access.
+
+Import this module inside functions (see `compiled`).
 
 A value is old if it was last accessed at or before a cutoff (ms since 1970). `is_kept` is false for records to remove.
 """
@@ -36,10 +38,11 @@ def unmark_old_records(
     cutoff_by_state: Longs,
     is_kept: Flags,
 ) -> Long:
-    """Clear the flags of records with an old value; it is old if last accessed up to `cutoff_by_state[state id]`.
+    """Clear `is_kept` of records whose value was last accessed at or before `cutoff_by_state[state id]`.
 
-    `kind_by_state` has the `EntryKind` of each state; -1 for a state without a cutoff. The flags of lists and of states
-    without a cutoff do not change. Returns the index of a value that is too short to have a time; -1 if there is none.
+    `kind_by_state` has the `EntryKind` of each state; -1 for a state without a cutoff. `is_kept` does not change for
+    lists, and for states without a cutoff. Returns the index of a value that is too short to have a time; -1 if there
+    is none.
     """
     for i in range(len(state_ids)):
         kind = kind_by_state[state_ids[i]]
@@ -93,7 +96,7 @@ def shorten_lists(
     cutoff: Long,
     is_kept: Flags,
 ) -> tuple[Long, Long]:
-    """Remove old elements from the lists at `list_indices`, in place; clear the flags of lists left empty.
+    """Remove old elements from the lists at `list_indices`, in place; clear `is_kept` of lists left empty.
 
     An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
     `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).

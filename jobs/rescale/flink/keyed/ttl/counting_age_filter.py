@@ -48,7 +48,7 @@ class CountingAgeFilter:
         self.saved_bytes = 0
 
     def filter(self, records: Records) -> Records:
-        """Return the records that stay, with lists without their old elements.
+        """Return the records that stay, without the old elements of their lists; `records` does not change.
 
         Raises the errors of `AgeFilter.filter`.
         """
