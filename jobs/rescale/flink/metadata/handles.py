@@ -106,7 +106,10 @@ Stream: TypeAlias = (
 
 
 def _check_optional_fields(tag: int, has_fields_by_tag: dict[int, bool], *fields: object) -> None:
-    """Check that `fields` are set if `has_fields_by_tag[tag]` is true, else None. Raises `ValueError`."""
+    """Raise `ValueError` unless the tag is known, and either all `fields` are set, or all are None.
+
+    They must be set if `has_fields_by_tag[tag]` is true, and None if it is false.
+    """
     if tag not in has_fields_by_tag or any((field is not None) != has_fields_by_tag[tag] for field in fields):
         raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 
@@ -191,9 +194,9 @@ class InMemoryChangelogHandle:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogStreamHandle:
-    """`ChangelogStateHandleStreamImpl` (tags 10 and 13): change sets at `(offset, stream)`, in order.
+    """`ChangelogStateHandleStreamImpl` (tags 10 and 13): a log of changes in streams.
 
-    `storage_id` belongs to tag 13.
+    `change_sets` has (offset, stream) of each change set, in order. `storage_id` belongs to tag 13.
     """
 
     tag: int
@@ -215,7 +218,7 @@ ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
 
 @dataclass(frozen=True, slots=True)
 class ChangelogHandle:
-    """`ChangelogStateBackendHandleImpl` (tags 8 and 14): a materialised `base`, and in `delta` the changes since.
+    """`ChangelogStateBackendHandleImpl` (tags 8 and 14): a materialised `base`, and in `delta` the later changes.
 
     `checkpoint_id` belongs to tag 14.
     """

@@ -92,7 +92,10 @@ def read_stream(reader: ByteReader, depth: int) -> Stream:
 
 
 def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
-    """Return the first key group and the number of key groups. Raises `SnapshotError` beyond the limits of Flink."""
+    """Return the first key group and the number of key groups.
+
+    Raises `SnapshotError` for key groups below 0, and beyond the largest max parallelism of Flink.
+    """
     at = reader.position
     first, count = reader.i32(), reader.i32()
     if first < 0 or count < 0 or first + count > UPPER_BOUND_MAX_PARALLELISM:

@@ -22,7 +22,7 @@ OuterBody = Callable[[Body, int], None]
 
 
 def simple(body: Body) -> None:
-    """Read an empty body; before version 3, the body is the name of the serializer's class."""
+    """Read the body of a simple class: the name of the serializer's class before version 3, nothing since then."""
     if body.version <= _LAST_VERSION_WITH_CLASS:
         body.utf("serializer")
 
@@ -126,7 +126,7 @@ def pojo(body: Body) -> None:
 def kryo(body: Body) -> None:
     """Read the body of `KryoSerializerSnapshot`: the class and three maps of registrations.
 
-    A registration is `class:utf attribute:i32`, with a serializer unless the kind is 0 (`KryoRegistration`).
+    A registration is `class:utf kind:i32`, followed by a serializer unless the kind is 0 (`KryoRegistration`).
     """
     body.utf("class")
     for entry in body.optional_map("registration"):
@@ -137,7 +137,10 @@ def kryo(body: Body) -> None:
 
 
 def avro(body: Body) -> None:
-    """Read the body of `AvroSerializerSnapshot`: the class and its schema; since version 3, `Body.text` reads them."""
+    """Read the body of `AvroSerializerSnapshot`: the class and its schema.
+
+    Since version 3, Flink writes both with `StringValue.writeString`, which allows long schemas.
+    """
     read_text = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
     read_text("class")
     read_text("schema")

@@ -19,7 +19,7 @@ PROXY_VERSION = 2
 MAX_DEPTH = 64
 
 _CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
-"""Binary names of classes that the JVM accepts."""
+"""Pattern of the binary class names that the JVM accepts."""
 
 
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:

@@ -32,7 +32,10 @@ class Restores(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Reason why state is not restored, or might not be; `flink_class` has the rule, `way` what users can do."""
+    """Reason why state is not restored, or might not be.
+
+    `flink_class` is the class of Flink that determines this, and `way` says what users can do.
+    """
 
     restores: Restores
     why: str
@@ -76,7 +79,7 @@ _READ_DIFFERENTLY_BY_KRYO_5 = frozenset(
         *(f"java.time.{name}" for name in ("OffsetDateTime", "Period", "Year", "ZonedDateTime")),
     ]
 )
-"""Classes of Java whose bytes Kryo 5 reads as other values."""
+"""Classes of Java for which Kryo 5 reads other values than Kryo 2 wrote, or fails."""
 
 ANOTHER_SERIALIZER = (
     "in the job on Flink 1.x, copy the values into a state with another name, whose TypeInformation avoids Kryo "
@@ -100,7 +103,7 @@ def reasons(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) 
 
 
 def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
-    """Return why `line` might not restore a header whose snapshot class, or its version, has no `Serializer`."""
+    """Return why `line` might not restore a header with a snapshot whose class or version has no row (`Serializer`)."""
     return next(
         class_reasons(class_name, line),
         _old_class_reason(class_name, line)
@@ -141,7 +144,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
 
 
 def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
-    """Return the reason for a class of Flink without a `Serializer`; lines from 2.0 on do not have such a class."""
+    """Return the reason for a class of Flink without a row (`Serializer`); lines from 2.0 on have no such class."""
     if line >= FIRST_OF_FLINK_2:
         return Reason(
             Restores.NO,

@@ -7,19 +7,28 @@ from dataclasses import dataclass, replace
 from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
-"""Name of an attribute of a snapshot whose body was skipped: the unknown class, here or in a nested snapshot."""
+"""Name of an attribute of a snapshot whose body was skipped: it or a nested snapshot has an unknown class or version.
+
+The value is the name of this class.
+"""
 
 
 ABANDONED = "abandoned"
-"""Name of an attribute of a snapshot in a form that Flink no longer reads: the last release that reads the form."""
+"""Name of an attribute of a snapshot in a form that Flink no longer reads.
+
+The value is the last release that reads this form.
+"""
 
 KRYO_SNAPSHOT = "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot"
 
 KRYO = "kryo"
-"""Name of an attribute of a `KRYO_SNAPSHOT`: the major version of the writer's Kryo, which its bytes do not tell."""
+"""Name of an attribute of a `KRYO_SNAPSHOT`, whose bytes do not tell the version of Kryo.
+
+The value is the major version of the writer's Kryo.
+"""
 
 OWN_KRYO_SERIALIZER = "own serializer"
-"""Name of an attribute of a Kryo snapshot: a class that the job registered with a serializer of its own."""
+"""Name of an attribute of a Kryo snapshot; the value is a class that the job registered with its own serializer."""
 
 
 class UnknownSerializerError(UnsupportedError):
@@ -61,7 +70,10 @@ class SerializerSnapshot:
         return tuple(value for key, value in self.attributes if key == name)
 
     def with_kryo(self, version: int) -> SerializerSnapshot:
-        """Return the snapshot with the attribute `KRYO` in itself and in all nested snapshots of Kryo."""
+        """Return the snapshot with the attribute `KRYO` in every snapshot of Kryo: itself and nested ones.
+
+        The value is `version`, the major version of Kryo; a snapshot that already has the attribute keeps it.
+        """
         added_attributes = ((KRYO, str(version)),) if self.class_name == KRYO_SNAPSHOT and not self.values(KRYO) else ()
         nested = tuple(nested_snapshot.with_kryo(version) for nested_snapshot in self.nested)
         return replace(self, nested=nested, attributes=(*self.attributes, *added_attributes))

@@ -60,7 +60,7 @@ class _Entry(NamedTuple):
 
 
 def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    """Return the merged body of two POJOs; None unless their fields and registered subclasses have the same names."""
+    """Return the merged body of two POJO snapshots; None if they differ in more than the subclasses that were met."""
     if first.values("class") != other.values("class"):
         return None
     out = ByteWriter().utf(first.values("class")[0])

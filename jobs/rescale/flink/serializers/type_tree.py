@@ -1,10 +1,11 @@
 """Tree of types for the bytes of a serializer: a type knows the format of its bytes, and its Java `hashCode`.
 
-Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of its elements with 31.
-A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list hashes
-like an array of one element, which adds 31. So does every element of a list in a row.
+Two rules of `hashCode` make the tree more than a list of fields. A tuple or a list folds the hashes of its elements
+with 31. A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a
+list hashes like an array of one element, which adds 31. Every element of a list in a row also adds 31.
 
-The `hashCode` of a user's own class does not follow from the bytes. The end of a value is known, but not its hash.
+The `hashCode` of a user's own class does not follow from the bytes. For such a class, the end of a value is known, but
+not its hash.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class Sequence:
 
 
 class Opaque(Sequence):
-    """A single field, of which Flink hashes another object than the one in the bytes (`ExternalSerializer`)."""
+    """A single field whose bytes are not those of the object that Flink hashes (`ExternalSerializer`)."""
 
     hashable = False
 

@@ -16,7 +16,8 @@ class UserSerializer:
     """A snapshot class, and the distribution that registers its row, such as `money 1.2`.
 
     An object of this class can exist only where exactly this distribution is installed. Elsewhere, creating the object,
-    reading it from a plan, and receiving it in a Spark task raise `RequestError`. So all steps use the row of planning.
+    reading it from a plan, and receiving it in a Spark task raise `RequestError`. So all steps use the same row as
+    planning.
     """
 
     snapshot: str

@@ -104,7 +104,7 @@ def _format_string(reader: ByteReader, *, has_null: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return text in quotation marks, with single surrogates as escapes."""
+    """Return text in quotation marks, with unpaired surrogates as escapes."""
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 

@@ -57,7 +57,7 @@ ROWS = (
         {1: "1.13"},
         from_nested(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
     ),
-    # A list of edges, as before Flink 1.13. An operator of Flink 1 that was restored still has this state, empty.
+    # A list of edges, as Flink wrote it before 1.13. In Flink 1, a restored operator still has this state, but empty.
     composite_row(
         nested_snapshot(_BUFFER_PACKAGE + "SharedBufferNode$SharedBufferNodeSerializer"),
         "SharedBufferNode",

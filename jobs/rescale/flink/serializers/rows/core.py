@@ -113,13 +113,20 @@ def _pojo_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
 
 
 def _kryo_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree | None:
-    """Return the tree of a UUID that Flink's own serializer wrote; None for other classes, whose format is unknown."""
+    """Return the tree of a UUID; None for other classes, whose format is unknown.
+
+    The format of a UUID is also unknown without the attribute `KRYO`, or if the job registered its own Kryo serializer
+    for UUIDs.
+    """
     is_known = snapshot.values("class") == (_UUID,) and _UUID not in snapshot.values(OWN_KRYO_SERIALIZER)
     return next((Uuid(int(version)) for version in snapshot.values(KRYO) if is_known), None)
 
 
 def _hashed_by_content(field: TypeTree) -> TypeTree:
-    """Return the tree of a POJO's field; a byte array hashes by content, otherwise the POJO would not work as a key."""
+    """Return the tree of a POJO's field, with the assumption that a byte array hashes by its content.
+
+    If it hashed by identity, the POJO would not work as a key.
+    """
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 

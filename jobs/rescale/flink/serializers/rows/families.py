@@ -30,7 +30,7 @@ def composite_row(
     outer: OuterBody | None = None,
     **columns: Any,
 ) -> Serializer:
-    """Return the row of a class that extends `CompositeTypeSerializerSnapshot`; `outer` reads its outer snapshot."""
+    """Return the row of a class that extends `CompositeTypeSerializerSnapshot`; `outer` reads its outer body."""
     versions = {3: outer_versions[min(outer_versions)]}
     return Serializer(
         snapshot,

@@ -74,9 +74,9 @@ ROWS = (
         {2: "1.8"},
         from_nested(2, lambda first, second: Union((first, second), tags=(1, 2))),
     ),
-    # A record with or without a timestamp (tag 0 or 1), or a watermark (2). State has no other elements: operators that
-    # wait for asynchronous answers store records, and those of SQL that keep the order of a key's records also store
-    # the watermark before each record (`TableKeyedAsyncWaitOperator`, `StreamingDeltaJoinOperator`).
+    # A record with or without a timestamp (tag 0 or 1), or a watermark (2). State has no other elements. Operators that
+    # wait for asynchronous answers store records. SQL operators that keep the order of a key's records also store the
+    # watermark before each record (`TableKeyedAsyncWaitOperator`, `StreamingDeltaJoinOperator`).
     composite_row(
         nested_snapshot(_STREAMING_PACKAGE + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
