@@ -36,7 +36,7 @@ def loop_digest(loop: Callable[..., Any]) -> str:
 
 
 def _digest_of(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
-    """Return the digest of a loop. `callers` are the loops that call it, directly or not; recursion is not followed."""
+    """Return the digest of a loop. It leaves out `callers`, the loops that call this loop, directly or not."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _used_globals(function):
@@ -80,7 +80,7 @@ else:
             return (*key, loop_digest(self._py_func))
 
         def cached_signatures(self, codegen: Any) -> list[Any]:
-            """Return the signatures for which the cache has machine code of this loop as it is now."""
+            """Return the signatures for which the cache has machine code of the current version of this loop."""
             with suppress(Exception):  # a damaged cache file, which `load_overload` removes
                 keys = self._cache_file._load_index()  # type: ignore[no-untyped-call]
                 return [key[0] for key in keys if key == self._index_key(key[0], codegen)]
@@ -141,7 +141,8 @@ else:
 def copy_bytes(source: Bytes, begin: Long, end: Long, target: Bytes, at: Long) -> Long:
     """Copy `source[begin:end]` to `target` at `at`; return the end of the copy in `target`.
 
-    The indices are unsigned, so numba does not check their sign. Assigning a slice takes two to three times as long.
+    The indices are unsigned, so numba does not check their sign. Assigning a slice instead would take two to three
+    times as long.
     """
     for i in range(end - begin):
         target[np.uint64(at + i)] = source[np.uint64(begin + i)]

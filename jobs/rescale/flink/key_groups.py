@@ -40,9 +40,9 @@ class KeyGroupRange:
 
 
 def prefix_size(max_parallelism: int) -> int:
-    """Return the number of bytes of the key group in front of each key.
+    """Return the size in bytes of the number of the key group, which Flink writes in front of each key.
 
-    `CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix` defines this number.
+    `CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix` defines this size.
     """
     return 1 if max_parallelism <= 128 else 2
 

@@ -28,7 +28,8 @@ _FIRST_VERSION_WITH_COMPRESSION = 6
 class OperatorStateHeader:
     """Header of a file of operator state.
 
-    `version` is 5 up to Flink 1.17, and 6 since Flink 1.18. `list_states` are those in SPLIT_DISTRIBUTE and UNION mode.
+    `version` is 5 up to Flink 1.17, and 6 since Flink 1.18. `list_states` are the states in SPLIT_DISTRIBUTE and UNION
+    mode.
     """
 
     version: int
@@ -70,9 +71,10 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
 
 
 def _read_by_state_starts(reader: ByteReader, error: UnknownSerializerError) -> tuple[tuple[StateMetaInfo, ...], ...]:
-    """Return the list states and the broadcast states, found by how a state starts (`state_starts`).
+    """Return the list states and the broadcast states, whose starts the module `state_starts` finds.
 
-    The serializers of the states may be unknown. A count precedes each of the two lists.
+    The serializers of the states may be unknown. A count precedes each of the two lists. Raises `error` if the starts
+    do not fit the counts.
     """
     starts = state_starts(reader)
     list_state_count = ByteReader(reader.data, position=reader.position).i16()
@@ -135,7 +137,8 @@ def _merged_states(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]
 def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return (start, length) of the elements of each state, in a file of `size` bytes.
 
-    A broadcast state is a single element. Raises `SnapshotError` for an offset outside the file.
+    A broadcast state is a single element. Raises `SnapshotError` for an offset outside the file, and for a broadcast
+    state without exactly one offset.
     """
     for state in states:
         if state.mode is DistributionMode.BROADCAST and len(state.offsets) != 1:

@@ -7,9 +7,10 @@ decides:
   the elements cannot be divided evenly, some runs are longer by one element. The longer runs of a state begin at the
   subtask after the last longer run of the previous state. So the *order of the states* matters: it is the iteration
   order of a `java.util.HashMap`.
-* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. The new subtasks
-  get consecutive runs, whose sizes differ by one at most; elements with equal bytes stay separate.
-* BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
+* UNION: at restore, Flink gives each element to all subtasks, but a snapshot stores each element only once. In the new
+  snapshot, each subtask has a run of consecutive elements. The sizes of the runs differ by one at most, and elements
+  with equal bytes stay separate.
+* BROADCAST: new subtask i gets copy i mod n of the n old copies, which have the order of their old subtasks.
 
 An element is identified by its old subtask, and by its index in that subtask's list of offsets.
 """
@@ -55,8 +56,9 @@ class StateShare:
 def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
     """Return the shares of each of `parallelism` new subtasks.
 
-    `old_layouts` has the layouts of each old subtask; a subtask without an operator handle has none. At another
-    parallelism, each new subtask gets a share, maybe empty, of each state of the old subtasks, in first-seen order.
+    `old_layouts` has the layouts of the states of each old subtask; a subtask without an operator handle has none. At
+    another parallelism, each new subtask gets a share, maybe empty, of each state of the old subtasks, in first-seen
+    order.
     """
     if parallelism == len(old_layouts):
         return [
@@ -100,9 +102,9 @@ def _element_counts_by_state(old_layouts: Sequence[Sequence[StateLayout]]) -> di
 def _consecutive_runs(
     element_counts: list[tuple[int, int]], element_count: int, parallelism: int, start: int
 ) -> Iterator[tuple[ElementRun, ...]]:
-    """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each.
+    """Yield the runs of subtask 0, 1, …: `element_count // parallelism` elements each.
 
-    The subtasks from `start` on get one element more, until the remainder is used up.
+    The subtasks from `start` on get one element more, until no elements are left over.
     """
     least_count, remainder = divmod(element_count, parallelism)
     concatenation = _Concatenation(element_counts)

@@ -1,4 +1,4 @@
-"""Flink's release lines, and the versions of `_metadata` that each of them reads."""
+"""Flink's release lines, and the newest version of `_metadata` that each of them reads, and also writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReleaseLine(NamedTuple):
 
     @classmethod
     def parse(cls, release: str) -> ReleaseLine:
-        """Return the line of a release such as `1.14.3`, or the line with a name such as `1.14`."""
+        """Return the release line of `release`, which is a release such as `1.14.3` or a line such as `1.14`."""
         major, minor = release.split(".")[:2]
         return cls(int(major), int(minor))
 
@@ -40,7 +40,7 @@ RELEASE_LINES = tuple(ReleaseLine(1, minor) for minor in (18, 19, 20)) + tuple(R
 LAST_OF_FLINK_1 = ReleaseLine(1, 20)
 FIRST_OF_FLINK_2 = ReleaseLine(2, 0)
 FIRST_WITH_MERGED_FILES = ReleaseLine(1, 20)
-"""First release line with handles of merged files (FLIP-306), which it writes into the same version of `_metadata`."""
+"""First release line with handles of merged files (FLIP-306); they came without a new version of `_metadata`."""
 
 
 def major_of_writer(metadata_version: int) -> int:

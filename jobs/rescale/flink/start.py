@@ -29,7 +29,8 @@ NO_CLAIM = "NO_CLAIM"
 class Start(NamedTuple):
     """Start of a job from a snapshot; if `max_parallelism` is None, the job or the snapshot determines it.
 
-    If the snapshot `refers` to files of another snapshot, the job must not claim the snapshot: Flink would delete them.
+    If the snapshot `refers` to files of another snapshot, the job must not claim the snapshot: Flink would delete these
+    files of the other snapshot.
     """
 
     snapshot: str
@@ -58,13 +59,15 @@ def common_parallelism(shapes: Shapes) -> int:
 
 
 def start_of(snapshot: str, old_shapes: Shapes, new_shapes: Shapes) -> Start:
-    """Return the start of a job; both shapes have (parallelism, max parallelism) of its operators, in equal order.
+    """Return the start of a job.
 
-    The parallelism of the start is the most frequent one; it applies to operators for which the job's code sets none.
+    `old_shapes` and `new_shapes` have (parallelism, max parallelism) of each operator, in the same order. The
+    parallelism of the start is the most frequent new one; it applies to operators for which the job's code sets none.
 
     The start sets a max parallelism only if it changes and is the same for all operators, because the option applies to
-    all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
-    snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
+    all of them (`StreamGraphGenerator`). Operators with a max parallelism of 1 do not count. Without the option, Flink
+    takes each operator's max parallelism from the snapshot if the job configures none
+    (`Checkpoints.loadAndValidateCheckpoint`).
     """
     has_new_max = any(maximum != old for (_, maximum), (_, old) in zip(new_shapes, old_shapes, strict=True))
     new_maxima = {maximum for _, maximum in new_shapes if maximum != 1}  # a max parallelism of 1 never changes

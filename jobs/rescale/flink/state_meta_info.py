@@ -34,7 +34,7 @@ class SerializerKey(StrEnum):
 
 @dataclass(frozen=True)
 class StateMetaInfo:
-    """Description of a state; `raw` holds the bytes from which it was read, and writers copy them."""
+    """Description of a state; `raw` holds its bytes in a header, which writers copy."""
 
     name: str
     kind: StateKind
@@ -56,7 +56,7 @@ class StateMetaInfo:
         return dict(self.serializers).get(key)
 
     def with_kryo(self, version: int) -> StateMetaInfo:
-        """Return the state with the version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        """Return the state with this major version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
         return replace(
             self, serializers=tuple((name, snapshot.with_kryo(version)) for name, snapshot in self.serializers)
         )
@@ -104,7 +104,10 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
 
 
 def _entry_ends(reader: ByteReader, entry_count: int, starts: Sequence[int], end: int) -> list[int]:
-    """Return the ends of `entry_count` entries at `starts`, end to end from the reader's position to `end`."""
+    """Return the ends of adjacent entries: each ends where the next of `starts` is, and the last at `end`.
+
+    Raises `SnapshotError` unless there are `entry_count` entries, and the first starts at the reader's position.
+    """
     first, *ends = (*starts, end)
     if len(ends) != entry_count or first != reader.position:
         raise reader.error(

@@ -104,7 +104,7 @@ class ByteReader:
         return self.utf16(max(0, self.packed() - 1), at)
 
     def utf16(self, unit_count: int, at: int) -> str:
-        """Read that many UTF-16 units, all `packed`; `at` is the position of their number, for errors."""
+        """Read `unit_count` UTF-16 units, all `packed`. Errors about the count name `at`, the position of the count."""
         if unit_count > self.remaining:
             raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=unit_count)
         utf16_bytes = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(unit_count))
@@ -202,7 +202,7 @@ def encode_modified_utf8(value: str) -> bytes:
 
 
 def decode_modified_utf8(encoded: bytes) -> str:
-    """Decode what `encode_modified_utf8` encodes; keep single surrogates. Raises `UnicodeError` for other bytes."""
+    """Decode what `encode_modified_utf8` encodes; keep unpaired surrogates. Raises `UnicodeError` for other bytes."""
     if encoded.isascii():
         if b"\0" in encoded:
             raise UnicodeError("a zero byte")

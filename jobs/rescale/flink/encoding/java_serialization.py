@@ -6,8 +6,8 @@ objects and strings are numbered in order of appearance; this number is their *h
 first occurs; later occurrences refer to its handle. An object's fields follow class by class, from the topmost super
 class down. A class that writes its data itself (`writeObject`) adds blocks and objects up to an end mark.
 
-The reader keeps classes, strings, enum constants, and the fields that refer to them. The reader skips numbers, the
-elements of arrays, and the data that `writeObject` wrote.
+The reader keeps classes, strings, enum constants and objects, with the fields that refer to them. The reader skips
+numbers, the elements of arrays, and the data that `writeObject` wrote.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class _TypeCode(IntEnum):
 class JavaClass:
     """A class as the stream describes it.
 
-    `fields` are (type code, name), `flags` bits of `ObjectStreamConstants.SC_*`; the topmost super class comes first.
+    `fields` are pairs (type code, name), and `flags` are bits of `ObjectStreamConstants.SC_*`. `super_classes` begins
+    with the topmost super class.
     """
 
     name: str
@@ -70,7 +71,7 @@ class JavaClass:
 
 @dataclass(slots=True, eq=False)
 class JavaObject:
-    """An object or array; `fields` holds its references by name. Objects may refer to each other."""
+    """An object or array; `fields` holds its references by name. The references may form cycles."""
 
     java_class: JavaClass
     fields: dict[str, JavaValue] = field(default_factory=dict)
@@ -267,7 +268,7 @@ class _ObjectStream:
     def _finish_class(
         self, handle: int, name: str, serial_version: int, flags: int, fields: tuple[tuple[str, str], ...]
     ) -> JavaClass:
-        """Read the rest of a class description (annotations and super class), and return the class of `handle`."""
+        """Read the rest of a class description: annotations and super class. Return the class, which gets `handle`."""
         self._skip_annotations()
         at = self.reader.position
         super_class = self.value()
