@@ -21,7 +21,7 @@ START_BY_SENTINEL = {
     -915623761774: StartAt.LATEST,
     -915623761773: StartAt.COMMITTED,
 }
-"""Offsets of `KafkaTopicPartitionStateSentinel`, which stand for a start without an offset."""
+"""Start of a partition without an offset, by the number in place of the offset (`KafkaTopicPartitionStateSentinel`)."""
 
 NEW_OBJECT_MARK = 1
 """Byte that Kryo writes in front of an object on its first occurrence (`MapReferenceResolver`)."""

@@ -15,9 +15,10 @@ from rescale.text.errors import RequestError, RescaleError
 
 
 def checked_row(row: Serializer, distribution: str) -> Serializer:
-    """Return a row whose functions raise `RequestError` if they fail, and pass on errors about the bytes.
+    """Return the row with functions that raise `RequestError` if the user's code fails.
 
-    Raises `RequestError` if the row itself is malformed.
+    The functions pass on a `RescaleError`, such as an error about damaged bytes. Raises `RequestError` if the row
+    itself is malformed.
     """
     with _faults_as_errors(row, distribution, "is malformed"):
         _check_fields(row)

@@ -37,7 +37,7 @@ def milliseconds(instant: datetime) -> int:
 
 
 def format_time(time_ms: int) -> str:
-    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if it is beyond all dates."""
+    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`; in ms outside the years 1 to 9999."""
     try:
         instant = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
