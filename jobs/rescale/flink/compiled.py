@@ -36,7 +36,7 @@ def loop_digest(loop: Callable[..., Any]) -> str:
 
 
 def _digest_of(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
-    """Return the digest of a loop. It leaves out `callers`, the loops that call this loop, directly or not."""
+    """Return the digest of a loop. The digest leaves out `callers`, the loops that call this loop, directly or not."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _used_globals(function):

@@ -38,7 +38,7 @@ class GraphVertex(NamedTuple):
 def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     """Return the vertices of a job; `data` is the job's details or plan, in the JSON of Flink's REST API.
 
-    Raises `RequestError` if `data` is neither. `path` names the document in errors.
+    Raises `RequestError` if `data` is neither details nor a plan. `path` names the document in errors.
     """
     try:
         document = msgspec.json.decode(data)

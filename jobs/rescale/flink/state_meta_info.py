@@ -56,7 +56,10 @@ class StateMetaInfo:
         return dict(self.serializers).get(key)
 
     def with_kryo(self, version: int) -> StateMetaInfo:
-        """Return the state with this major version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        """Return the state with `version`, the major version of Kryo, added to its snapshots of Kryo.
+
+        See `SerializerSnapshot.with_kryo`.
+        """
         return replace(
             self, serializers=tuple((name, snapshot.with_kryo(version)) for name, snapshot in self.serializers)
         )

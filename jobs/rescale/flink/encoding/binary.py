@@ -80,8 +80,8 @@ class ByteReader:
     def utf(self) -> str:
         """Read a string of `DataInput.readUTF`: `u16` length and *modified* UTF-8.
 
-        Flink uses this format only for names. A name with an unpaired surrogate raises `SnapshotError`: Java accepts
-        such a name, but plans and reports are UTF-8, which cannot encode surrogates.
+        Flink uses this format for names, and Java object streams use it for short strings. A string with an unpaired
+        surrogate raises `SnapshotError`: Java accepts it, but plans and reports are UTF-8, which cannot encode it.
         """
         at = self.position
         encoded = self.raw(self.u16())

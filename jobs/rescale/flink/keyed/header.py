@@ -42,7 +42,10 @@ class KeyedHeader:
         return tuple(state.name for state in self.states)
 
     def with_kryo(self, version: int) -> KeyedHeader:
-        """Return the header with this major version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        """Return the header with `version`, the major version of Kryo, added to its snapshots of Kryo.
+
+        See `SerializerSnapshot.with_kryo`.
+        """
         states = tuple(state.with_kryo(version) for state in self.states)
         return replace(self, key_serializer=self.key_serializer.with_kryo(version), states=states)
 

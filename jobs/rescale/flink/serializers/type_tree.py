@@ -2,7 +2,8 @@
 
 Two rules of `hashCode` make the tree more than a list of fields. A tuple or a list folds the hashes of its elements
 with 31. A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a
-list hashes like an array of one element, which adds 31. Every element of a list in a row also adds 31.
+list hashes like an array of one element, which adds 31. Every element of a list in a row also hashes like an array of
+one element.
 
 The `hashCode` of a user's own class does not follow from the bytes. For such a class, the end of a value is known, but
 not its hash.
