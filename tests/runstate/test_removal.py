@@ -130,7 +130,7 @@ def test_discard_of_an_empty_target_removes_nothing(plan: Plan) -> None:
 
 def test_discard_is_refused_where_a_snapshot_of_another_job_lies(plan: Plan) -> None:
     open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
-    with pytest.raises(RequestError, match="a snapshot that is not ours"):
+    with pytest.raises(RequestError, match="a snapshot of another plan or program"):
         discard(plan.target)
     assert uris_around(plan) == [places_of(plan).metadata], "no note of ours stays either"
 

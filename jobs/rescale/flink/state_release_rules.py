@@ -99,11 +99,11 @@ def operator_state_reason(state_name: str, writer_major: int, line: ReleaseLine)
 
 
 _STATE_OF_BUFFERED_ROWS = "inputState"
-_STATES_OF_EVERY_OVER = {"accState", _STATE_OF_BUFFERED_ROWS}
+_STATES_OF_BUFFERING_OVERS = {"accState", _STATE_OF_BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
 """Names of keyed states of OVER aggregates of SQL in Flink 1.
 
-An OVER that buffers rows has all states of `_STATES_OF_EVERY_OVER`. If it is bounded or in processing time, it also has
+An OVER that buffers rows has all states of `_STATES_OF_BUFFERING_OVERS`. If it is bounded or in processing time, it also has
 a state of `_STATES_OF_OTHER_OVERS`.
 """
 
@@ -113,7 +113,7 @@ def keyed_state_reason(state_name: str, state_names: Set[str], writer_major: int
 
     `state_names` has all keyed states of the operator; `writer_major` and `line` are as for `operator_state_reason`.
     """
-    is_unbounded = state_names >= _STATES_OF_EVERY_OVER and not state_names & _STATES_OF_OTHER_OVERS
+    is_unbounded = state_names >= _STATES_OF_BUFFERING_OVERS and not state_names & _STATES_OF_OTHER_OVERS
     if state_name != _STATE_OF_BUFFERED_ROWS or not is_unbounded or writer_major >= line.major:
         return None
     return Reason(

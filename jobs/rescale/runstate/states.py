@@ -190,7 +190,7 @@ _STATE_CLAUSES = {
     State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
     State.EMPTIED: "the target was published, and all of its files are gone: only the documents beside it are left",
     State.TAKEN: "the target is claimed by another plan",
-    State.OCCUPIED: "the target holds a snapshot that is not ours",
+    State.OCCUPIED: "the target holds a snapshot of another plan or program",
 }
 _TRANSITION_RULES = {
     Transition.PREPARE: "files are copied ahead only into a target that no run has claimed",
