@@ -103,8 +103,8 @@ _STATES_OF_BUFFERING_OVERS = {"accState", _STATE_OF_BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
 """Names of keyed states of OVER aggregates of SQL in Flink 1.
 
-An OVER that buffers rows has all states of `_STATES_OF_BUFFERING_OVERS`. If it is bounded or in processing time, it also has
-a state of `_STATES_OF_OTHER_OVERS`.
+An OVER that buffers rows has all states of `_STATES_OF_BUFFERING_OVERS`. If it is bounded or in processing time, it
+also has a state of `_STATES_OF_OTHER_OVERS`.
 """
 
 

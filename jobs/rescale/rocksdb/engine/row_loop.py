@@ -1,4 +1,4 @@
-"""Compiled loops that copy rows from a RocksDB iterator into a buffer. Import this module late: it loads numba.
+"""Compiled loops that copy rows from a RocksDB iterator into a buffer. Import this module inside functions (see `compiled`).
 
 The loops call RocksDB's functions by the names that `library` registers, not by address, so that the machine code can
 be cached on disk for later processes.

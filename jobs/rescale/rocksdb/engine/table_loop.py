@@ -1,4 +1,4 @@
-"""Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module late: it loads numba.
+"""Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module inside functions (see `compiled`).
 
 Functions of RocksDB's library compress blocks with LZ4 and compute CRCs. `library` registers their names.
 """
