@@ -1,8 +1,8 @@
-"""The part of a plan that says which earlier result it continues.
+"""The part of a plan that says which earlier result the plan continues.
 
-The earlier result, the *base*, was made from an earlier checkpoint of the same job. Keys are only read from files that
-one of the two checkpoints has and the other has not (`ChangePlace`). The changed rows are written to new SST files, in
-levels above those of the base's own files.
+The earlier result, the *base*, was made from an earlier checkpoint of the same job. A run reads keys only from the SST
+files that may hold changes between that checkpoint and the plan's source (`ChangePlace`). It writes the changed rows to
+new SST files, in a level above those of the base's files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ContinuedResult:
 
 
 class BaseDatabase(NamedTuple):
-    """A RocksDB directory of the base; `changes` has the level and sequence number that new changed rows get."""
+    """A RocksDB directory of the base; `changes` is the level and the sequence number of the changed rows to write."""
 
     database: DatabasePlace[Piece]
     changes: ChangesPlace

@@ -1,7 +1,7 @@
 """Recognises different max parallelisms in one result, which break the state of chained operators.
 
-Flink restores all operators of a chain with one max parallelism, by which it assigns their key groups:
-`StateAssignmentOperation.checkParallelismPreconditions` overwrites it with that of one operator after another.
+Flink restores all operators of a chain with one max parallelism, and assigns their key groups by it. It takes the max
+parallelism of the operator that `StateAssignmentOperation.checkParallelismPreconditions` checks last.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Types of new state streams; the type determines how a stream is written.
 
     copied key groups       ranges of bytes of the source, end to end; several tasks can copy parts of them
-    translated key groups   key groups of the source with other state ids; one task reads and writes all of a stream
+    translated key groups   key groups of the source with other state ids; one task writes the whole stream
     copied elements         elements of operator state; several tasks can copy parts of them
     checked elements        compressed elements, which are decompressed and checked while they are copied
-    rekeyed key groups      canonical key groups of records with new key groups; the plan knows only the header
+    rekeyed key groups      canonical key groups of records that are read one by one; the plan knows only the header
     rekeyed rows            such records in a RocksDB directory
     rekeyed heap groups     such records in the heap state backend's format
     rekeyed timers          timers with new key groups in raw keyed state, for timers on the heap beside RocksDB

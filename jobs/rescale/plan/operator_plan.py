@@ -25,9 +25,10 @@ from rescale.plan.work_class import WorkClass
 class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
-    `id_tables` translate state ids of the source: a table has at each old id the new id, or `NO_NEW_ID`.
-    `rekeying` is set if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB,
-    which remain on the heap. `cutoffs` say which old rows of rekeyed state are left out.
+    `id_tables` translate state ids of the source: `table[old id]` is the new id, or `NO_NEW_ID` if the state is left
+    out. `rekeying` is set if records are read one by one (`Rekeying`). `heap_timers` is set if timers on the heap
+    beside RocksDB get new key groups; they remain on the heap. `cutoffs` say which old rows of rekeyed state are left
+    out.
     """
 
     operator_id: str
@@ -68,12 +69,12 @@ class OperatorPlan:
 
     @cached_property
     def rekeyed_streams(self) -> tuple[RekeyedStream, ...]:
-        """New streams of records that get new key groups; those of `rekeying` come before those of `heap_timers`."""
+        """New streams of rekeyed records; those of `rekeying` come before those of `heap_timers`."""
         return tuple(stream for rekeying in self.rekeyings for stream in rekeying.streams)
 
     @property
     def rekeyed_bytes(self) -> int:
-        """Bytes of the source whose records get new key groups."""
+        """Bytes of the rekeyed records in the source, estimated for databases and changelogs."""
         return sum(rekeying.bytes for rekeying in self.rekeyings)
 
     @property

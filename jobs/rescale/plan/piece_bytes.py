@@ -9,7 +9,10 @@ from rescale.plan.plan import Plan
 
 
 def piece_chunks(plan: Plan, pieces: Iterable[Piece], bytes_at_once: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of the pieces in chunks of at most `bytes_at_once` bytes (default: the plan's chunk size)."""
+    """Yield the bytes of the pieces, each literal as one chunk.
+
+    Chunks of the source have at most `bytes_at_once` bytes (default: the plan's chunk size).
+    """
     for piece in pieces:
         if piece.file is None:
             yield _literal_bytes(plan, piece)
@@ -18,7 +21,7 @@ def piece_chunks(plan: Plan, pieces: Iterable[Piece], bytes_at_once: int | None 
 
 
 def read_piece(plan: Plan, piece: Piece) -> tuple[str, bytes]:
-    """Return the URI of a small piece, such as a header, and all its bytes."""
+    """Return the URI and the bytes of a small piece, such as a header; the URI of a literal is that of the target."""
     if piece.file is None:
         return plan.target, _literal_bytes(plan, piece)
     extent = extent_of(piece)

@@ -62,7 +62,7 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 
 def piece_of(extent: Extent, id_table_number: int | None = None) -> Piece:
-    """Return the piece for an extent of the snapshot; `id_table_number` as `Piece.ids`."""
+    """Return the piece for an extent of the snapshot; `id_table_number` becomes `Piece.ids`."""
     return Piece(
         None if extent.file == WRITTEN_FILE_NUMBER else extent.file, extent.start, extent.length, id_table_number
     )

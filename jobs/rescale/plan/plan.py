@@ -39,14 +39,14 @@ PLAN_FORMAT = 22
 class Plan:
     """Everything that a run needs besides the source; `source` is the directory of `_metadata`.
 
-    `kryo` is the major version of the Kryo in the Flink that wrote the source.
+    `kryo` is the major version of Kryo in the Flink release that wrote the source.
 
     `serializers` are the users' own serializers that the source needs; the JSON of a plan without them does not have
     the field. A task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of
-    the source after the `surgery`. `moves` maps directories in handles to the directories where those files are now. If
-    an earlier result is `continued`, its files and those of its source are among `files`. Of its SST files, the new
-    result refers to those in the directory `refers_to`, and has copies of the others. With `prepared`, SST files have
-    names that do not depend on the plan (`prepared_files`).
+    the source after the `surgery`. `moves` maps directories that handles name to the directories where the files are
+    now. If an earlier result is `continued`, its files and those of its source are among `files`. Of its SST files, the
+    new result refers to those in the directory `refers_to`, and has copies of the others. With `prepared`, copied SST
+    files have names that do not depend on the plan (`prepared_files`).
     """
 
     format: int
@@ -109,7 +109,7 @@ class Plan:
 
     @property
     def base_files_referred_to(self) -> dict[str, Pin]:
-        """Versions, by URI, of the continued result's files in the directory that the result refers to."""
+        """Versions, by URI, of the continued result's SST files to which the new result refers."""
         spans = (Span(file.uri, 0, file.pin.size, file.pin) for file in self.files)
         return {span.uri: span.pin for span in spans if self.refers_to_base_file(span)}
 
@@ -121,7 +121,8 @@ class Plan:
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Return the name of a new stream's file in the target.
 
-        The name contains digits of the plan's digest, so that files of two plans differ, or a prepared file's identity.
+        The name of a prepared file contains the file's identity. Any other name contains digits of the plan's digest,
+        so that the files of two plans have different names.
         """
         if self.prepared and (piece := prepared_piece(stream)) is not None:
             file = self.files[piece.file or 0]
@@ -186,7 +187,7 @@ def _prepared_name(operator: OperatorPlan, stream: NewStream, span: Span) -> str
 
 
 class _FormatField(msgspec.Struct):
-    """The field of a plan's JSON that all versions of the format have."""
+    """The only field of a plan's JSON that every version of the format has."""
 
     format: int
 

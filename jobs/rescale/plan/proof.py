@@ -1,4 +1,4 @@
-"""How thoroughly a result is compared with its source; each comparison chooses it, so it is not part of the plan."""
+"""How thoroughly a result is compared with its source; each validation chooses this anew, so no plan contains it."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from rescale.text.errors import RequestError
 def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
-    Raises `RequestError` if this `proof` is possible for no state of the plan. It is no error if a proof by files
-    must compare every record, because RocksDB rewrites files of every directory or `_metadata` holds all copied state.
+    Raises `RequestError` if this `proof` is possible for no state of the plan. A proof by files is no error if it must
+    compare every record after all: RocksDB rewrites files of every directory, or `_metadata` holds all copied state.
     """
     if proof is Proof.RECORDS:
         return None

@@ -1,4 +1,7 @@
-"""Keyed state whose records get new key groups: its sources in the snapshot, and its new streams."""
+"""*Rekeying* of keyed state: its records are read from the snapshot one by one, and written into new streams.
+
+Reasons are another max parallelism, another format, and states or old rows to leave out (`is_rewritten_by_record`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from rescale.snapshot.places import ChangePlace, DatabasePlace, Place, StreamPla
 
 
 class PlannedSource(NamedTuple):
-    """A source of records that get new key groups; the headers at its `place` are pieces.
+    """A source of rekeyed records; the headers in its `place` are pieces (`Piece`).
 
     `ids` is the number of the operator's table that translates state ids; None if the ids stay. `estimates` are the
     estimated bytes of each key group; empty for a stream, whose place has the exact sizes.
@@ -56,10 +59,10 @@ def work_bytes_of(place: Place[Piece]) -> int:
 
 @dataclass(frozen=True)
 class Rekeying:
-    """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
+    """Rekeyed records of an operator: their `sources`, and their new `streams`, all of one type.
 
     Sources are in the order in which they are read; key-group streams, which can be read in parts, come last. Timers on
-    the heap beside a database are read from such streams. `header` describes the states of each new stream;
+    the heap beside a database are in key-group streams, too. `header` describes the states of each new stream;
     `number_of_states` counts them, or is an upper bound if a serializer is unknown.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is

@@ -9,7 +9,11 @@ class WorkClass(StrEnum):
     """Way to move keyed state."""
 
     RELOCATE = "relocate"
-    """The max parallelism stays the same: whole key groups are copied, and records are not read."""
+    """The max parallelism stays the same, so every record keeps its key group.
+
+    Key groups and files of RocksDB are copied whole, unless another reason makes a run read the records
+    (`is_rewritten_by_record`).
+    """
 
     REGROUP = "regroup"
     """The new max parallelism divides the old one: the new key group is the old one modulo the new max parallelism."""
