@@ -292,7 +292,7 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
         ("operator,topic,partition,offset\nclicks,orders,0,1", "no operator 'clicks'", "clicks"),
         ("topic,partition,offset\norders,0,1\norders,0,2", "line 3 .* names a partition a second time", "orders 0"),
         ("topic,partition,offset\norders,0,1\norders,*,latest", "given two offsets", "orders-0: 1 and latest"),
-        ("topic,partition,offset\norders,0,unset", "cannot be unset", "unset for orders-0"),
+        ("topic,partition,offset\norders,0,unset", "cannot be changed to unset", "unset for orders-0"),
         ("topic,partition,offset\norders,0,-2", "line 2 .* has no offset", "'-2'"),
         ("topic,partition,offset\norders,0,", "line 2 .* has no offset", "''"),
         ("topic,partition,offset\norders,zero,1", "names no partition", "'orders', 'zero'"),

@@ -70,10 +70,10 @@ def continued_plan(
     files_between: FilesBetween = MappingProxyType({}),
     refers_to: str | None = None,
 ) -> Plan:
-    """Return a plan that continues `base`, made from `plan`: the plan of a full run from the checkpoint `later`.
+    """Return a plan that continues `base`; `plan` is the plan of a full run from the checkpoint `later`.
 
-    `files_between`, of checkpoints between the base's source and `later`, show which files were only rewritten by
-    compactions; such files are not read. The result refers to the SST files of the base in the directory `refers_to`,
+    `files_between`, of checkpoints between the base's source and `later`, show which files only compactions have
+    rewritten; such files are not read. The result refers to the SST files of the base in the directory `refers_to`,
     which must be kept as long as the result. Operators that cannot be continued are moved whole, with a warning. Raises
     `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to another job, shape or
     request.
@@ -129,7 +129,7 @@ def continued_plan(
 def rounds_left(base: Base) -> int:
     """Return how many more rounds can write changes on top of the base: RocksDB must have a free level for each.
 
-    Uses only directories that the base's run wrote row by row.
+    Only directories that the base's run wrote row by row count.
     """
     row_written_ids = {operator.operator_id for operator in base.plan.operators if operator.writes_rows}
     places_of_changes = [
@@ -166,8 +166,9 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
 
 @dataclass(frozen=True)
 class _OperatorContinuation:
-    """Plans the continuation of an operator: `planned` in the plan of a full run, `later` in the later checkpoint.
+    """Plans the continuation of an operator.
 
+    `planned` is the operator in the plan of a full run, and `later` the operator in the later checkpoint.
     `later_file_numbers`, `source_file_numbers` and `result_file_numbers` are the plan's numbers of the files of the
     later checkpoint, of the base's source and of the base's result.
     """

@@ -1,7 +1,7 @@
-"""The largest amount of work for which a step starts no workers: one process does it, without estimating the time.
+"""The largest amount of work that a step does in its own process, without starting workers.
 
-Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
-rehash rows of 100 bytes on two busy cores, in seconds (CPU seconds):
+Starting workers takes 0.7 s and as much CPU time; starting Spark and its workers takes 5 to 10 s. The table has the
+seconds (CPU seconds) of whole runs that rehash rows of 100 bytes on two busy cores:
 
     state     1 process   2 workers
     32 MiB    2.3 (2.1)   2.3 (2.4)

@@ -2,9 +2,10 @@
 
 An id that Flink generates is a hash of the operator's position in the job (`StreamGraphHasherV2`), not of what the
 operator does. If an operator is added before it, its id changes, and another operator may get its old id. So if an id
-does not come from a uid, equal ids count as a match only if the states do not contradict it and no other operator has
-the name. All other operators are matched from the strongest evidence to the weakest, and only if the evidence points to
-exactly one operator of the snapshot and one of the job.
+does not come from a uid, equal ids count as a match at first only if the states do not contradict it and no other
+operator has the name. Then operators are matched from the strongest evidence to the weakest, each time only if the
+evidence points to exactly one operator of the snapshot and one of the job. Of the rest, operators with equal ids match
+if their states do not contradict it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from rescale.snapshot.surgery import as_dropped
 from rescale.text.names import quoted
 
 _NO_NAMES_NOTE = (
-    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names: list "
-    "operator ids with their names in a file for --uids, or compare with a second snapshot, taken of the changed job, "
+    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names. List "
+    "operator ids with their names in a file for --uids, or match with a second snapshot, taken of the changed job, "
     "which also holds the states."
 )
 _CHAINED_NOTE = (
@@ -222,9 +223,10 @@ def _uid_or_empty(name: str, operator_id: str) -> str:
 def _operators_in_the_way(
     old: Sequence[Counterpart], matches: Sequence[_Match], proposed_matches: list[_Match]
 ) -> list[Counterpart]:
-    """Return the operators without state and without a counterpart whose ids renamed operators would get.
+    """Return the operators with neither state nor counterpart whose ids renamed operators would get.
 
-    Operators without state that have a counterpart are added to `proposed_matches`, because they must be renamed, too.
+    If an operator without state has such an id and a counterpart, its match is added to `proposed_matches`, because the
+    operator must be renamed, too.
     """
     match_by_old_id = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.is_stateful}
@@ -260,7 +262,7 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
 
 _Pair = tuple[Counterpart, Counterpart]
 _MatchKey = Callable[[Counterpart], Hashable]
-"""Function that returns a property of an operator, which its counterpart must share; None if it lacks the property."""
+"""Function that returns a property which an operator and its counterpart must share; None if the operator lacks it."""
 
 _EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
@@ -310,7 +312,7 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
 
 
 def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
-    """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
+    """Return the pairs of an old and a new operator that alone share a value of `key`, if their states allow it."""
     operators_by_evidence: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for index, operators in enumerate((old, new)):
         for operator in operators:

@@ -1,4 +1,4 @@
-"""Sentences on state of a snapshot that a run refuses, for users who have not asked for a shape yet."""
+"""Tells users who have not asked for a shape yet which state of a snapshot a run would refuse."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REFUSED_IF_JOINED = "a run refuses this if it joins state of these subtasks, or
 
 
 def obstacles(snapshot: Snapshot) -> Iterator[str]:
-    """Yield sentences on operators that a run refuses, in any shape or only where it joins state of several subtasks.
+    """Yield a sentence for each reason why a run refuses operators, always or only if it joins state of subtasks.
 
-    Reads nothing. Yields nothing if files are missing, because headers then lack what these files describe.
+    Reads no files. Yields nothing if files are missing, because headers then lack what these files describe.
     """
     operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing_files else snapshot.operators:

@@ -70,8 +70,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan for a snapshot.
 
-    `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
-    groups to the name of its key hash. `source_offsets` are those of the Kafka sources, which the warnings mention.
+    `snapshot` is the snapshot after the `surgery`. `key_hashes` maps operator ids to names of key hashes, as
+    `choose_key_hashes` returns them. `source_offsets` are those of the Kafka sources, which the warnings mention.
     With `copies_ahead`, files may be copied into the target before a run claims it. Raises an error that names the
     operator if no plan is possible.
     """

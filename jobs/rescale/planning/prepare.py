@@ -1,6 +1,7 @@
 """The entry to planning: opens the source, reads everything that a plan depends on, and makes the plan.
 
-No other module of planning reads from storage, except `key_hashes`, which samples keys.
+Most other modules of planning read nothing from storage. But `key_hashes` samples keys, `kafka_changes` and
+`resolution` read Kafka offsets, and `continuing` compares the SST files of two checkpoints.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ class PreparedPlan(NamedTuple):
 
 
 def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
-    """Open the source, choose key hashes where records get new key groups, and plan.
+    """Open the source, choose key hashes for operators whose records are read, and plan.
 
-    With `copies_ahead`, the plan is for copying files into the target before the job ends (`preparation`). Other plans
-    use existing copies. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
+    With `copies_ahead`, the plan is for copying files into the target before the job ends (`preparation`). Without it,
+    the plan uses copies that are already there. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the
+    request cannot be met.
     """
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)

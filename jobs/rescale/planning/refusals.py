@@ -89,7 +89,10 @@ def refuse_unreadable_state(operator: Operator) -> None:
 
 
 def refuse_changelog(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` if the changelog cannot be parsed, or the result would have to keep one."""
+    """Raise `UnsupportedError` for a changelog that cannot be parsed, or that the result would have to keep.
+
+    Also raise it if the operator has timers in raw keyed state beside the changelog.
+    """
     if not operator.changelogs:
         return
     with located(operator=operator.label):
@@ -134,10 +137,11 @@ def _refuse_unparsable_changelog(changelog: Changelog) -> None:
 
 
 def refuse_state_names(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` for a state's name that RocksDB's library truncates, or that Flink's backend refuses.
+    """Raise `UnsupportedError` for a state's name that RocksDB's library cuts off, or that Flink's backend refuses.
 
-    Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
-    own directories is valid in Flink, but RocksDB's library might not accept it.
+    Only states that are in RocksDB, in the source or in the result, are checked. Flink refuses the name of RocksDB's
+    default column family (`RocksDBOperationUtils`). A name in a directory of the source is valid in Flink, but
+    RocksDB's library might not accept it.
     """
     has_databases = becomes_databases(operator, Format.KEEP)
     if not (has_databases or becomes_databases(operator, result_format)):
@@ -171,7 +175,7 @@ def refuse_undelimited_entries(operator: Operator) -> None:
 
 
 def refuse_old_rows(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` for old rows to leave out if the result is in the hashmap backend's native format."""
+    """Raise `UnsupportedError` if old rows are to be left out of a result in the hashmap backend's native format."""
     if operator.cutoffs and stays_on_heap(operator, result_format):
         raise UnsupportedError(
             "old rows cannot be left out of a result in the native format of the hashmap backend",

@@ -2,7 +2,7 @@
 
 A state of 100 TB is cut into larger tasks, units and parts, for two reasons. The driver keeps a record of every task,
 unit and part in memory. And every map task may have rows for every reduce task of a shuffle: with too many of both, the
-shuffle's blocks become too small to fetch.
+shuffle has too many small blocks to fetch.
 """
 
 from __future__ import annotations
@@ -36,5 +36,8 @@ MOST_UNITS = 100_000
 
 
 def part_size_for(state_bytes: int, preferred_size: int) -> int:
-    """Return the part size for a state: `preferred_size`, or more if that makes over `MOST_PARTS` parts."""
+    """Return the size of a part in bytes: `preferred_size`, or more if that makes over `MOST_PARTS` parts.
+
+    The result is at most `LARGEST_PART_SIZE`, unless `preferred_size` is larger.
+    """
     return max(preferred_size, min(LARGEST_PART_SIZE, -(-state_bytes // MOST_PARTS)))

@@ -1,11 +1,14 @@
 """Refuses a new shape for an operator of which some subtasks have finished, and others have not.
 
 At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
-move to new key groups or into another format. If Flink itself changes the parallelism, it treats all subtasks as
-unfinished (`StateAssignmentOperation`): harmless for a source whose coordinator assigns its splits, because no splits
-are left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable,
-and can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
-shows for each operator whether it must keep its shape.
+move to new key groups or into another format.
+
+If Flink itself changes the parallelism, it treats all subtasks as unfinished (`StateAssignmentOperation`). That is
+harmless for a source whose coordinator assigns its splits, because no splits are left. Any other source reads its whole
+input again. Only the author of the job knows whether that is acceptable, and can request it (`restarts`).
+
+The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot shows for each operator whether
+it must keep its shape.
 """
 
 from __future__ import annotations

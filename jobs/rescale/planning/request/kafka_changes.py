@@ -22,7 +22,7 @@ from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.names import did_you_mean, first_of
 
 _MOST_SHOWN = 8
-"""Largest number of partitions that an error names."""
+"""Largest number of partitions or sources that an error names."""
 
 _OffsetByPartition = Mapping[TopicPartition, int | StartAt | None]
 """The stored offset of each partition of a source; None for a partition without one."""
@@ -184,7 +184,7 @@ def _partition_change(
         return ChangedPartition(*partition, stored_offset, None, dropped=True)
     if row.offset is StartAt.UNSET:
         raise RequestError(
-            "an offset cannot be unset",
+            "an offset cannot be changed to unset",
             operator=source.label,
             expected=f"a number, or {', '.join(start for start in StartAt if start is not StartAt.UNSET)}",
             found=f"{row.offset} for {partition}",

@@ -1,6 +1,6 @@
 """Parses the Kafka part of a request: new names of topics and sources, and a file of offsets.
 
-The file is CSV or JSON, as `rescale inspect` prints it, with a row for each partition.
+The file is CSV or JSON, as `rescale inspect --kafka-offsets` prints it, with a row for each partition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Chooses a key hash for each operator whose records get new key groups.
+"""Chooses a key hash for each operator whose records are read.
 
 The hash of Java's and Flink's own types is known. For a user's class, formulas are tried on a sample of its keys: the
-right formula yields the key group that each key lies in. Or the user names a formula or a function.
+right formula yields the key group that each key lies in. Instead, the user may name a formula or a function.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def choose_key_hashes(
                 _refuse_one_key(snapshot, operator, header.key_serializer)
             name = _hash_name_without_keys(header, work, requested_by_id.get(operator_id), requested_hashes.get(""))
             if name is not None or work is WorkClass.REHASH:
-                # Before `infer_hash`, which would advise a key function: if the ends of keys are unknown, none helps.
+                # Checked before `infer_hash`, whose error advises a key function: without the ends of keys, none helps.
                 _check_key_ends(operator)
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = infer_hash(snapshot, operator, header.key_serializer)

@@ -1,4 +1,4 @@
-"""Resolves requests to leave old rows out: `UID:STATE=AGE`, and the moment from which the age counts.
+"""Resolves requests to leave old rows out (`UID:STATE=AGE`): finds the state, and turns the age into a time.
 
 `_metadata` does not say when its checkpoint was made, so an age counts back from the time at which `_metadata` was
 written, according to its store. The plan holds only the resulting time of last access: rows last accessed at or before

@@ -2,8 +2,8 @@
 
 Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set max parallelism
 1: the job's author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
-`Transformation.forceNonParallel`). All other operators get the same new max parallelism, because Flink compares the max
-parallelism of every operator with the job's, whether it has state or not.
+`Transformation.forceNonParallel`). A max parallelism for all operators applies to every other operator, with state or
+without, because Flink compares the max parallelism of each with the job's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
 
 
 class LabelledOperator(Protocol):
-    """Operator that a request can name: one of a snapshot or of a plan. Its shape is that in the snapshot."""
+    """Operator of a snapshot or a plan, which a request can name, with the shape that it has in the snapshot."""
 
     @property
     def operator_id(self) -> str: ...
@@ -59,8 +59,8 @@ class LabelledOperator(Protocol):
 def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
     """Return the new shape of every operator, by operator id.
 
-    Raises `RequestError` for an operator that cannot have the requested shape, and for a request that would change no
-    operator because all have max parallelism 1.
+    Raises `RequestError` for an operator that cannot have the requested shape. Also raises it for a value for all
+    operators if all of them have max parallelism 1.
     """
     largest_for_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
     if largest_for_all > 1 and operators and all(operator.max_parallelism == 1 for operator in operators):
@@ -80,7 +80,7 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
 
 
 def refuse_result_in_another_shape(plan: Plan, request: Request) -> None:
-    """Raise `RequestError` if the request asks for another shape than that of the result of a plan."""
+    """Raise `RequestError` if the request asks for a shape that the result of the plan does not have."""
     if request.parallelism or request.max_parallelism:
         shapes = _requested_shapes(plan.operators, request)
         refuse_another_shape("the target holds a result in another shape", plan, shapes, "name another target")
@@ -224,7 +224,7 @@ def find_operator(operator_by_id: Mapping[str, LabelledOperator], selector: str)
 
 
 def matching_states(operator_by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return each operator and state's name that `UID:NAME` may stand for: both parts may contain colons."""
+    """Return each (operator, name of a state) that `UID:NAME` may stand for: both UID and NAME may contain colons."""
     colons = [colon for colon, character in enumerate(value) if character == ":"]
     return [
         (operator_by_id[matched_id], value[colon + 1 :])
@@ -238,8 +238,9 @@ def find_state(
 ) -> tuple[Operator, str]:
     """Return the operator and the name of its state that `UID:NAME` stands for.
 
-    UID and NAME may contain colons, so `has_state` tells whether an operator has a state of a name. If no operator has
-    it, return the first that UID may name. Raises `RequestError` if there is no operator, or several have such a state.
+    UID and NAME may contain colons, so there may be several candidates. `has_state` tells whether an operator has a
+    state of a name. Return the candidate whose operator has the state; if there is none, the first candidate. Raises
+    `RequestError` if UID names no operator, or if several candidates have the state.
     """
     candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
     if not candidates:
@@ -255,12 +256,14 @@ def find_state(
 
 
 def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
-    """Return a max parallelism that suits `parallelism`: the multiple between F and 4 × F with the most divisors.
+    """Return a max parallelism that suits `parallelism`: its multiple between F and 4 × F with the most divisors.
 
-    If several have the most divisors, return the smallest; if there is no multiple, return `present_maximum`. F is
-    max(4 × parallelism, `present_maximum`): enough for growth, and never less room than the job has now. The upper
-    bound, 4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same
-    number of key groups, now and at every other parallelism that divides it.
+    F is max(4 × parallelism, `present_maximum`): enough for growth, and never less room than the job has now. If that
+    is more than Flink allows, F is max(parallelism, `present_maximum`). The upper bound, 4 × F or Flink's largest
+    value, keeps the cost of key groups small. A multiple gives every subtask the same number of key groups, now and at
+    every other parallelism that divides it.
+
+    If several multiples have the most divisors, return the smallest; if there is no multiple, return `present_maximum`.
     """
     lowest_maximum = max(_ROOM_FACTOR * parallelism, present_maximum)
     if lowest_maximum > UPPER_BOUND_MAX_PARALLELISM:  # Flink allows less room to grow

@@ -106,7 +106,7 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
     refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
     refuse_place_of_documents(target)
-    normalise(resolve_links(target))  # a link may lead to a name that is not UTF-8, which no document can have
+    normalise(resolve_links(target))  # refuses a link to a name that is not UTF-8, which no document can hold
     if files is Files.REFER and is_s3(target) and not is_one_store(source, target):
         raise RequestError(
             f"a result in S3 cannot refer to {'files in another store' if is_s3(source) else 'local files'}",

@@ -12,7 +12,7 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 
 
 class ResolvedRequest(NamedTuple):
-    """The `snapshot` after the `surgery`, the `request` with new names of operators, and `shapes` by operator id."""
+    """The `snapshot` and the `request` after the `surgery`, with its new operator ids, and `shapes` by operator id."""
 
     snapshot: Snapshot
     request: Request

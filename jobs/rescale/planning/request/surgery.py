@@ -30,8 +30,8 @@ _LONGEST_UID_BYTES = 0xFFFF
 def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     """Return the surgery that a request asks for, with operator ids and states of the snapshot.
 
-    Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if Kafka offsets that it
-    changes cannot be read.
+    Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if an operator cannot be
+    restarted, or if Kafka offsets to change cannot be read.
     """
     renames = request.kafka.merged_renames(request.renames)
     surgery = resolve_operator_surgery(

@@ -1,8 +1,9 @@
 """Plans RocksDB directories at the same max parallelism: new ones are made of the source's files, without reading rows.
 
 A new subtask gets the files with rows of its key groups, and a MANIFEST that lists them (`rocksdb.assembly`). RocksDB
-rewrites files in two cases only: if several databases are joined and an earlier rescale by Flink left rows of other
-subtasks' key groups in one of them, and if a subtask would otherwise have to fetch many bytes of other subtasks.
+rewrites files in two cases only:
+* several databases are joined, and an earlier rescale by Flink left rows of other subtasks' key groups in one of them;
+* a subtask would otherwise have to fetch many bytes of other subtasks.
 
 The handles of the result are private, whatever those of the source are, so that no checkpoint of the restored job
 refers to the result's files (`IncrementalRemoteKeyedStateHandle`). They are relative, so that the result can be moved;
@@ -36,7 +37,7 @@ MOST_FOREIGN_SHARE = 0.05
 
 
 class PlannedDatabases(NamedTuple):
-    """The new databases of an operator: those assembled from whole files, the files to copy, and those to compact."""
+    """The new databases of an operator: those assembled from whole files, the files to copy, and the compacted ones."""
 
     databases: tuple[NewDatabase, ...]
     files: list[CopiedFile]
@@ -48,8 +49,8 @@ class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
     Adds warnings for the user to `warnings`. If the result is to refer to files of the source, `referable_sizes` maps
-    the numbers of these files to their sizes: only a whole file can be referred to. With `copies_ahead`, files
-    are copied before the job ends, so no file is rewritten to copy fewer bytes.
+    the numbers of these files to their sizes: only a whole file can be referred to. With `copies_ahead`, files are
+    copied while the job still runs, so RocksDB rewrites none of them just to save copied bytes.
     """
 
     operator: Operator

@@ -1,4 +1,4 @@
-"""Plans the new streams of operator state; `redistribution` deals the elements to the new subtasks round robin."""
+"""Plans the new streams of operator state; `redistribution` assigns the elements to the new subtasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Plans keyed state whose key groups move unchanged: a new subtask gets its key groups from all old subtasks.
+"""Plans keyed state whose key groups move whole: a new subtask gets its key groups from all old subtasks.
 
-At the same max parallelism, a key group is copied as a range of bytes, without reading its records.
+At the same max parallelism, a key group is copied as a range of bytes, without reading its records. Only if the headers
+of old streams differ, its state ids are translated (`keyed_headers`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rescale.text.errors import UnsupportedError
 
 @dataclass(frozen=True)
 class KeyGroupPlanner:
-    """Plans those new streams of one operator whose key groups move unchanged."""
+    """Plans the new streams of one operator whose key groups move whole."""
 
     operator: Operator
     shape: Shape
@@ -104,9 +105,9 @@ class KeyGroupPlanner:
     def _key_group(
         self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, is_heap: bool
     ) -> Piece | None:
-        """Return the key group of its owner, or None if the owner does not hold it.
+        """Return the piece of a key group in the stream of its `owner`; None if the key group is absent there.
 
-        In a heap stream, an absent key group is written as an empty one.
+        In a heap stream, an absent key group becomes an empty one.
         """
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.rewritten_subtasks:

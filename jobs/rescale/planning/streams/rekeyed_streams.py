@@ -147,9 +147,10 @@ def _changelog_source(changelog: Changelog, id_table_number: int | None, literal
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int, timers: Sequence[KeyedStream]) -> None:
-    """Raise `UnsupportedError` for raw keyed state other than timers at another max parallelism.
+    """Raise `UnsupportedError` for raw keyed state that would have to be read, but cannot be.
 
-    Only the operator knows the format of such state. Nor can `hidden_timers` become states like `timers`.
+    At another max parallelism this is all raw keyed state other than timers: only the operator knows its format. It is
+    also `hidden_timers`, which cannot be delimited, if the max parallelism changes or timers become states.
     """
     if operator.hidden_timers and (timers or new_max_parallelism != operator.max_parallelism):
         raise UnsupportedError(

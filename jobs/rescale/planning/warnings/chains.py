@@ -37,9 +37,9 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     )
     yield (
         f"{change_text}. Flink then generates other ids for operators {clause}, and refuses the result because the job "
-        f"lacks operators that have state in it: {first_of(labels_without_uid, _MOST_SHOWN)}. If the job has such an "
-        "operator, match the snapshot with the job's graph at its new parallelism to see the renames that it needs. "
-        "Operators with a uid keep their ids"
+        f"lacks operators that have state in it: {first_of(labels_without_uid, _MOST_SHOWN)}. If the job has an "
+        "operator that always has one subtask, match the snapshot with the job's graph at its new parallelism to see "
+        "the renames that it needs. Operators with a uid keep their ids"
     )
 
 

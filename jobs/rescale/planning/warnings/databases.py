@@ -25,7 +25,7 @@ def assembly_warnings(
     if compacted:
         clauses.append(
             f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
-            "that hide rows of another subtask"
+            "that still hold rows of another subtask"
         )
     if clauses:
         yield f"{label}: {'; '.join(clauses)}"

@@ -49,7 +49,10 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
 
 
 def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
-    """Return the number of elements of each list state with some in every old subtask, but too few for the new ones."""
+    """Return the number of elements by list state, of states that have fewer elements than there are new subtasks.
+
+    Every old subtask must have elements of the state; this does not apply to `expired-files`.
+    """
     if parallelism <= operator.parallelism:
         return {}
     element_count_by_state: Counter[str] = Counter()
