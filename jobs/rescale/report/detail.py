@@ -9,8 +9,8 @@ class DetailLevel(NamedTuple):
     """Limits of a page.
 
     `most_drawn_operators` get all figures, and `most_strips` further operators only the map of their key groups.
-    `most_parts` and `most_ribbons` limit their numbers in a figure, `most_rows` the rows of a table, and
-    `most_list_items` the items of a list in the embedded JSON.
+    `most_parts` and `most_ribbons` limit the parts and the ribbons of a map of key groups, `most_rows` the rows of a
+    table, and `most_list_items` the items of a list in the embedded JSON.
     """
 
     most_drawn_operators: int

@@ -26,7 +26,7 @@ class ListedShape(msgspec.Struct, frozen=True):
 
 
 class StateAmount(msgspec.Struct, frozen=True):
-    """A state in one of the snapshots: how much it holds, in the unit `counted`, and a digest (hex) of its content."""
+    """A state in one of the snapshots: how much it holds (`DiffedState.counted`), and a digest (hex) of its content."""
 
     count: int
     digest: str
@@ -35,8 +35,8 @@ class StateAmount(msgspec.Struct, frozen=True):
 class DiffedState(msgspec.Struct, frozen=True):
     """Comparison of a state in two snapshots.
 
-    `differences` lists the first differences; the states differ in `differing_at_least` items or more. `remark`
-    explains the differences if they have a known common cause.
+    `counted` is what the amounts count, such as records. `differences` lists the first differences; the states differ
+    in `differing_at_least` items or more. `remark` explains the differences if they have a known common cause.
     """
 
     state: str

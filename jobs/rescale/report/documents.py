@@ -165,9 +165,9 @@ class PlannedOperator(msgspec.Struct, frozen=True):
 class PlanDocument(msgspec.Struct, frozen=True):
     """The answer of `plan`: a plan without byte ranges, and insight into it.
 
-    `plan` is a digest, `start` the line that starts the job; None if no run may carry out the plan. `refused` is the
-    error that a run would raise now, because of files in its target. `rounds` are the last rounds that a follower of
-    the target made before this plan.
+    `plan` is the digest of the plan. `start` is the command that starts the job from the result; None if no run may
+    carry out the plan. `refused` is the error that a run would raise now, because of files in its target. `rounds` are
+    the last rounds that a follower of the target made before this plan.
     """
 
     plan: str

@@ -1,6 +1,7 @@
-"""Figures as values: shapes with positions and sizes as fractions of the drawing, and texts that appear on hover.
+"""Figures as values: what is drawn where in a figure, and the texts that appear on hover.
 
-A renderer decides how figures look. Positions and heights go from 0 to 1, shades from 0 (empty) to 255 (full).
+A renderer decides how figures look. Positions and heights are fractions of the drawing, from 0 to 1. Shades go from 0
+(empty) to 255 (full).
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Mark(NamedTuple):
 class Strip:
     """The key groups of an operator in order, with the subtasks that own them and the bytes that they hold.
 
-    `shades` show the bytes, and the tooltips of `parts` name them. `owners` is empty if there are too many subtasks to
-    draw.
+    `shades` show the bytes, and the tooltips of `parts` give their number. `owners` is empty if there are too many
+    subtasks to draw.
     """
 
     label: str

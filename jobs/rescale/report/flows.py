@@ -1,4 +1,4 @@
-"""Computes the bytes that move from each old subtask to each new one, by key group.
+"""Computes which key groups, and so how many bytes, move from each old subtask to each new one.
 
 If the max parallelism stays, a record keeps its key group. If the new maximum divides the old one, the new key group is
 the old one modulo the new maximum. Any other maximum spreads the records of a key group over many new key groups, so

@@ -66,7 +66,8 @@ def _rest_text(what: str, *, is_in_report: bool = True) -> str:
 def shortened(value: Any, most_items: int) -> Any:
     """Return a JSON value in which longer lists have `most_items` items; `{"left_out": 32768}` counts the others.
 
-    A list of numbers, or with an entry for each subtask, is left out whole, because a part of it means nothing.
+    Only a list of objects keeps its first items. A list of numbers or texts, or of an object for each subtask, is
+    left out whole.
     """
     if isinstance(value, dict):
         return {key: shortened(inner, most_items) for key, inner in value.items()}

@@ -13,7 +13,7 @@ from rescale.text.error_document import ErrorDocument
 
 
 class StageMetrics(msgspec.Struct, frozen=True):
-    """A part of a step, and the bytes that it read or wrote."""
+    """A stage of a step, and the bytes that it read or wrote."""
 
     stage: str
     bytes: int
@@ -49,7 +49,7 @@ class StepMetrics(msgspec.Struct, frozen=True):
 
 
 class MovedStreams(msgspec.Struct, frozen=True):
-    """Streams that a moving step wrote: the URI of their handles, their number, and their size in the plan."""
+    """Streams that a moving step wrote: the URI of their handles, their number, and the bytes that the plan expects."""
 
     handles: str
     streams: int

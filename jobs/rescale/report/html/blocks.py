@@ -1,4 +1,4 @@
-"""Blocks of a page as HTML elements; the library escapes all text."""
+"""Blocks of a page as HTML elements; the library `htpy` escapes all text."""
 
 from __future__ import annotations
 

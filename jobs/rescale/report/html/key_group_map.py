@@ -107,7 +107,7 @@ def _legend(figure: KeyGroupMap) -> Element:
     return ul(class_="legend")[
         li[span(class_="key shades", aria_hidden="true"), "bytes, from none to three times the mean and more"],
         li[span(class_="key hot", aria_hidden="true")["▼"], "hot key group"] if has_hot_groups else None,
-        li[span(class_="key stays", aria_hidden="true"), "stays with the subtask of this number"]
+        li[span(class_="key stays", aria_hidden="true"), "stays with the subtask of the same number"]
         if figure.ribbons
         else None,
         li[span(class_="key moves", aria_hidden="true"), "goes to another subtask"] if figure.ribbons else None,

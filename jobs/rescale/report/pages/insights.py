@@ -98,7 +98,7 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         )
         yield (
             "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"
-            f"{exceptions_clause}; it downloads as much as before"
+            f"{exceptions_clause}; it downloads as many bytes with this option as without"
         )
 
 

@@ -112,7 +112,7 @@ def proofs_table(certificate: Certificate) -> Table:
 
 
 def records_table(certificate: Certificate) -> Table:
-    """Return the table of key hashes, a row for each operator whose records got new key groups."""
+    """Return the table of records and key hashes, a row for each operator whose records were compared one by one."""
     return table(
         ("operator", "max parallelism", "records", "keys, at least", "keys hash by"),
         [
@@ -130,9 +130,19 @@ def records_table(certificate: Certificate) -> Table:
 
 
 def directories_table(certificate: Certificate) -> Table:
-    """Return the table of RocksDB directories, a row for each operator with directories made of the source's files."""
+    """Return the table of RocksDB directories, a row for each operator with directories made of the source's files.
+
+    The last column counts the files in which range tombstones hide rows of other subtasks.
+    """
     return table(
-        ("operator", "directories by files", "by records", "files referred to", "files copied", "files that hide rows"),
+        (
+            "operator",
+            "directories by files",
+            "by records",
+            "files referred to",
+            "files copied",
+            "files with hidden rows",
+        ),
         [
             (
                 proof.label,

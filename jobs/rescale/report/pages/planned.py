@@ -108,7 +108,7 @@ def plan_page(document: PlanDocument) -> Page:
 
 
 def _shares_table(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
-    """Return the table of the keyed state of new subtasks; if there are many, only the fullest are shown."""
+    """Return the table of the bytes of new subtasks of changed operators; of many subtasks, only the fullest."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
         for operator in shown_operators
@@ -153,7 +153,8 @@ def work_lines(document: PlanDocument) -> list[str]:
 
 
 _MEANING_OF_WORK = {
-    WorkClass.RELOCATE: "the max parallelism stays, so key groups and RocksDB's files are copied as they are",
+    WorkClass.RELOCATE: "the max parallelism stays, so every record keeps its key group; where format and states stay, "
+    "too, key groups and RocksDB's files are copied as they are",
     WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's old key group determines its new "
     "one; bytes by subtask are as exact as bytes by old key group",
     WorkClass.REHASH: "every key is hashed again, and must hash to the old key group that it lies in; bytes by subtask "

@@ -1,4 +1,7 @@
-"""Figures of the bytes that an operator's subtasks hold: now, afterwards, and at other parallelisms."""
+"""Figures of the bytes that an operator's subtasks hold: now, afterwards, and at other parallelisms.
+
+*Worst ÷ mean* is the bytes of the fullest subtask divided by the mean of all subtasks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ MOST_DRAWN_SUBTASKS = 64
 
 _MOST_POINTS = 90
 _LARGEST_RATIO = 4.0
-"""Largest worst ÷ mean that the curve shows; larger values are drawn at its top."""
+"""Largest value of worst ÷ mean that the curve shows; larger values are drawn at its top."""
 
 _Y_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
@@ -94,8 +97,9 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     requested_evenness = evenness_by_parallelism[requested_parallelism]
     return Figure(
         "Evenness over parallelism",
-        f"At {requested_parallelism} the fullest subtask holds {requested_evenness:.2f} times the mean of bytes. "
-        f"Filled dots divide the max parallelism {max_parallelism:,}: all subtasks own equally many key groups. "
+        f"At parallelism {requested_parallelism}, the fullest subtask holds {requested_evenness:.2f} times the mean of "
+        f"bytes. Filled dots are parallelisms that divide the max parallelism {max_parallelism:,}: all subtasks own "
+        "equally many key groups. "
         f"The ring is parallelism {requested_parallelism}.",
         _curve(evenness_by_parallelism, last_parallelism, requested_parallelism, max_parallelism),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
