@@ -39,11 +39,11 @@ The driver keeps the handles, headers and comparison of a file, the receipt of a
 """
 
 DOLLARS_PER_WRITE, DOLLARS_PER_READ = 0.005 / 1000, 0.0004 / 1000
-"""Price of a request that writes or lists, and of one that reads: S3 Standard in us-east-1
+"""Price in dollars of a request that writes or lists, and of one that reads: S3 Standard in us-east-1
 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
 
 PARTS_IN_MEMORY = 8
-"""Number of parts in the memory of a core that copies: four as pieces, and the same four as joined bytes."""
+"""Number of parts in the memory of a core that copies: four as the chunks that were read, and the same four joined."""
 
 MEMORY_BYTES_PER_CORE = 640 << 20
 """Memory of an executor for each core in addition to the heap, in bytes (`executors.memoryOverhead`)."""

@@ -28,9 +28,9 @@ CORES = 2
 PROCESS_START_SECONDS, WORKERS_START_SECONDS = 0.25, 0.25
 """Seconds until the process of a step starts its work, and until the workers of a step start their work.
 
-A step starts workers if it has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local
-files. `rescale run` has one process for all steps; it plans and publishes in the time in which the processes of the
-other steps would start.
+The first step with more than `LITTLE_BYTES` of work starts workers, and later steps use them. Bytes that are only
+copied between local files do not count. `rescale run` has one process for all steps; it plans and publishes in the time
+in which the processes of the other steps would start.
 """
 
 

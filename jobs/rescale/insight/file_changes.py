@@ -182,7 +182,7 @@ def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
 
 
 def _refuse_other_operators(earlier: Snapshot, later: Snapshot) -> None:
-    """Raise `RequestError` if both have different operators: then no result of `earlier` is a base for `later`."""
+    """Raise `RequestError` if the operators differ, because then no result of `earlier` can be a base for `later`."""
     label_by_id_a, label_by_id_b = (
         {operator.operator_id: operator.label for operator in side.operators} for side in (earlier, later)
     )
@@ -202,7 +202,7 @@ def _refuse_other_operators(earlier: Snapshot, later: Snapshot) -> None:
 def _refuse_restored(earlier: Snapshot, before: Operator, later: Snapshot, after: Operator) -> None:
     """Raise `RequestError` if the operator has another shape or other state backends in `later` than in `earlier`.
 
-    A follower then begins with a new base (`continuing`).
+    In this case, a follower makes a new base (`continuing`).
     """
     old_shape, new_shape = (Shape(operator.parallelism, operator.max_parallelism) for operator in (before, after))
     if before.databases and after.databases and old_shape != new_shape:

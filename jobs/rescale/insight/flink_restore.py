@@ -12,9 +12,9 @@ RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 
 At twice the parallelism, every directory is cut in two, and no row is copied. At one and a half times the parallelism,
 some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
-(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if these files hold no rows that an earlier rescale
-left for other subtasks; Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets
-its own handle, whatever key groups the handle has.
+(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if these files hold no rows of other subtasks, such
+as an earlier rescale leaves behind. Flink 1.20 has the option but no code behind it. At the snapshot's own parallelism,
+every subtask gets its own handle, whatever key groups the handle has.
 
 For a changelog the subtask first restores the materialised part in this way. Then it reads all changes of every handle
 that it gets, in order, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
@@ -142,8 +142,8 @@ def _with_databases(
 ) -> SubtaskRestore:
     """Return the restore of a subtask: `restore`, from key-group streams, plus that from its databases.
 
-    `own_groups` are the key groups of the subtask. `cumulative_bytes` has the bytes before each key group, and those of
-    all. `subtasks_with_foreign_rows` are the old subtasks whose databases hold rows outside their key groups.
+    `own_groups` are the key groups of the subtask. `cumulative_bytes` has the bytes before each key group, then the
+    total. `subtasks_with_foreign_rows` are the old subtasks whose databases hold rows outside their key groups.
     """
     base = best_base([database.key_groups for database in databases], own_groups)
     other_databases = [database for i, database in enumerate(databases) if i != base]
@@ -182,7 +182,7 @@ def _with_logs(restore: SubtaskRestore, own_groups: KeyGroupRange, logs: Sequenc
 
 
 def best_base(database_ranges: Sequence[KeyGroupRange], own_groups: KeyGroupRange) -> int:
-    """Return the index of the database, of those with these ranges, that a subtask with `own_groups` opens as base."""
+    """Return the index in `database_ranges` of the database that a subtask with `own_groups` opens as its base."""
 
     def score(index: int) -> tuple[int, float, int]:
         number_common = len(database_ranges[index].intersection(own_groups))
@@ -194,7 +194,7 @@ def best_base(database_ranges: Sequence[KeyGroupRange], own_groups: KeyGroupRang
 def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
     """Return whether files of a database hold rows outside its key groups (`RangeCheckResult`); false if unknown.
 
-    Range tombstones count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
+    Range tombstones count as rows. An earlier rescale by Flink only hides such rows; a compaction drops them.
     """
     prefix_length, own_groups = prefix_size(max_parallelism), database.key_groups
     extreme_groups = (

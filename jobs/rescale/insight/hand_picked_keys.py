@@ -29,7 +29,7 @@ _LEAST_SUBTASK_SHARE = 0.75
 """Smallest share of the subtasks that must have exactly one key for keys to count as hand-picked."""
 
 _LARGEST_CHANCE = 0.1
-"""Highest probability that random keys fall on different subtasks; if it is higher, keys count as not hand-picked."""
+"""Largest chance that random keys fall on different subtasks; above it, only smallest keys count as hand-picked."""
 
 
 @dataclass(frozen=True)

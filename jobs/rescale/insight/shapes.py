@@ -89,7 +89,7 @@ def shape_advice(
     hot_groups: Iterable[HotKeyGroup],
     key_count: int | None = None,
 ) -> ShapeAdvice:
-    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `other_parallelisms`.
+    """Return the advice for `parallelism` over these key groups, compared with `other_parallelisms`.
 
     `key_count` is the estimated number of keys, None if unknown.
     """
@@ -135,7 +135,10 @@ def _candidate(cumulative_bytes: Sequence[int], parallelism: int) -> Candidate:
 
 
 def evenness_over(cumulative_bytes: Sequence[int], parallelism: int) -> float:
-    """Return the `evenness` of the subtasks' bytes; `cumulative_bytes` has the bytes before each key group, and all."""
+    """Return the `evenness` of the subtasks' bytes.
+
+    `cumulative_bytes` has the bytes before each key group, then the total.
+    """
     max_parallelism = len(cumulative_bytes) - 1
     ranges = (key_group_range(max_parallelism, parallelism, subtask) for subtask in range(parallelism))
     return evenness(

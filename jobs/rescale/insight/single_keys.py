@@ -24,7 +24,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 MOST_SUBTASKS = 256
-"""Operators with more subtasks are not read. At 64 KiB for each subtask, at most 16 MiB of an operator are read."""
+"""Largest number of subtasks of an operator that is read; at 64 KiB for each subtask, at most 16 MiB are read."""
 
 _MOST_BYTES_OF_GROUP = 64 * 1024
 
@@ -38,7 +38,7 @@ class SingleKey(NamedTuple):
 
 
 def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
-    """Return the only key of each subtask, in order of subtasks.
+    """Return the only key of each subtask that has keys, in order of subtasks.
 
     The list is empty if a subtask has several keys, or state that cannot be read. Databases must be measured
     (`with_measured_databases`).

@@ -64,7 +64,7 @@ class _UntimedStage:
     """A stage whose duration is not estimated yet.
 
     `s3_passes`, `network_passes` and `disk_passes` say how often each byte passes to or from S3, the network and the
-    disk. `prefix_count` is the number of prefixes in S3 that share the requests.
+    disk. `prefix_count` is the number of prefixes in S3 that share the requests to read.
     """
 
     name: str

@@ -12,7 +12,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.snapshot.model import ElementState, Operator, Snapshot
 
 MOST_BYTES_READ = 16 * 1024 * 1024
-"""Largest size of a state whose elements are compared, in bytes."""
+"""Largest number of bytes that are read to compare the elements of two subtasks."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class UnionList:
     """A union list state of `bytes` in the snapshot; all subtasks together restore `bytes_at_restore`.
 
     `repeated` tells whether all subtasks seem to have written the same elements: the first two did, and all others
-    wrote elements of the same lengths. There must be at least as many elements as subtasks.
+    wrote elements of the same lengths. Each subtask must have at least as many elements as there are subtasks.
     """
 
     operator_id: str

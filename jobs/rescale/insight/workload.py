@@ -15,10 +15,10 @@ from rescale.snapshot.places import StreamPlace
 
 @dataclass(frozen=True)
 class RekeyedWork:
-    """Records of an operator that get new key groups; sizes are in bytes of the source.
+    """Rekeyed records of an operator (`Rekeying`); sizes are in bytes of the source.
 
-    Pieces are what tasks can read separately: key groups or databases. New pieces are what tasks can write separately:
-    key groups or whole streams.
+    Pieces are what tasks can read separately: key groups of streams, or databases. New pieces are what tasks can write
+    separately: key groups or whole streams.
     """
 
     bytes: int
