@@ -22,7 +22,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 @dataclass(frozen=True)
 class Cluster:
-    """Spark executors, with the `cores` of each, and its `bandwidth` in bytes per second and direction.
+    """Spark executors: their number, and the `cores` and the `bandwidth` of one (bytes per second, in each direction).
 
     `scratch` is the disk space of an executor and `driver_memory` the memory of the driver's pod, in bytes; None if
     unknown.
@@ -64,10 +64,10 @@ def _parse_description(text: str) -> dict[str, str]:
 def cluster_of_environment(
     environment: Mapping[str, str], overriding_values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
-    """Return the cluster that `CLUSTER_VARIABLE` describes, or None if nothing describes one.
+    """Return the cluster that `CLUSTER_VARIABLE` and `overriding_values` describe; None if both are empty.
 
-    `overriding_values` that are not None override its values. Raises `RequestError` for an unknown name or a value that
-    cannot be read.
+    `overriding_values` that are not None take precedence over values of the variable. Raises `RequestError` for an
+    unknown name or a value that cannot be read.
     """
     given_values = _parse_description(environment.get(CLUSTER_VARIABLE, ""))
     given_values |= {name: value for name, value in overriding_values.items() if value is not None}
@@ -113,7 +113,10 @@ def bytes_of(text: str) -> int | None:
 
 
 def rate_of(text: str, option_name: str) -> int:
-    """Return the bytes per second of a rate such as 500MB/s. Raises `RequestError` that names the option."""
+    """Return the bytes per second of a rate such as 500MB/s.
+
+    Raises `RequestError`, which names the option, if the text is not a rate.
+    """
     bytes_per_second = bytes_of(text.removesuffix("/s"))
     if bytes_per_second is None:
         raise RequestError(

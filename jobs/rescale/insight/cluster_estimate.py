@@ -35,7 +35,8 @@ DRIVER_BASE_BYTES = 900_000_000
 BYTES_PER_FILE, BYTES_PER_RANGE, BYTES_PER_UNIT, BYTES_PER_PART, BYTES_PER_TASK = 30_000, 1_200, 500, 60, 10_000
 """Memory of the driver, in bytes, for each file, write range, unit to copy, part of a file, and task.
 
-The driver keeps the handles, headers and comparison of a file, the receipt of a part, and a task in Spark's scheduler.
+The driver keeps the handles, headers and comparison of each file, a receipt for each part, and an entry for each task
+in Spark's scheduler.
 """
 
 DOLLARS_PER_WRITE, DOLLARS_PER_READ = 0.005 / 1000, 0.0004 / 1000

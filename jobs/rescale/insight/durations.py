@@ -62,14 +62,17 @@ ORDERED_ROW_RATES, ROW_RATES = Rates(500 * MB, 380 * MB, 100, 160), Rates(370 * 
 """Rates of rows of databases if the max parallelism stays, and if it changes (`benchmarks/kinds.py`, `real_job.py`)."""
 
 _SECONDS_PER_KEY = 8e-6
-"""CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
+"""Seconds of CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
 
 Each entry is decoded twice, and each key is looked up in the result for the proof (`benchmarks/live.py`).
 """
 
 SECONDS_PER_DIRECTORY, SECONDS_PER_NEW_DIRECTORY = 0.04, 0.03
-"""CPU time to read MANIFESTs and open databases: for each RocksDB directory of the job (in both checkpoints), and for
-each one of the result (in base and result)."""
+"""Seconds of CPU time to read MANIFESTs and open databases.
+
+The first is for each RocksDB directory of the job, in both checkpoints together. The second is for each directory of
+the result, in base and result together.
+"""
 
 S3_CONNECTION_RATE = 85 * MB
 """Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
@@ -112,9 +115,9 @@ class FormatRestore:
 class Durations:
     """Estimated seconds of the run, and of Flink restoring its result.
 
-    The job is down for both, and while it starts. `flink` is the time in which Flink itself would restore the source in
-    the new shape; None if Flink refuses the shape. `steps` add up to `run`. `formats` has an estimate for each format
-    that the result could have.
+    The job is down during both, and during its own start. `flink` is the time in which Flink itself would restore the
+    source in the new shape; None if Flink refuses the shape. `steps` add up to `run`. `formats` has an estimate for
+    each format that the result could have.
     """
 
     run: float

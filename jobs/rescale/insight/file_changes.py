@@ -1,8 +1,8 @@
 """Compares two checkpoints of a job by their files alone, to estimate a round of a live rescale.
 
-RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, unless
-only compactions have rewritten them (`unshared_tables`). All other state is moved whole in each round. The estimates
-use the rates of `durations`.
+RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, except
+those that differ only because of compactions (`unshared_tables`). All other state is moved whole in each round. The
+estimates use the rates of `durations`.
 """
 
 from __future__ import annotations
@@ -137,8 +137,9 @@ class FileChanges(msgspec.Struct, frozen=True):
 def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
     """Compare the files of two checkpoints of the same job.
 
-    Raises `RequestError` if `later` is not later, or if the checkpoints belong to different jobs, or to different
-    starts of a job; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
+    Raises `RequestError` if `later` is not the later checkpoint, or if the checkpoints belong to different jobs or to
+    different starts of a job. Raises `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read
+    (`with_tables`).
     """
     _refuse_other_operators(earlier, later)
     operators_before = {operator.operator_id: operator for operator in earlier.operators}

@@ -5,10 +5,10 @@ the subtask reads only its own key groups, but inserts every record of these int
 RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 
 * a single directory is opened unchanged; a range deletion hides the rows outside the subtask's range;
-* of several directories, one becomes the base: the one with the most key groups of the subtask; among equals the one
-  with the largest share of such key groups; among equals again the first
-  (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
-  `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of the others are copied into it one by one.
+* of several directories, one becomes the base, and the rows of the others are copied into it one by one. The base is
+  the directory with the most key groups of the subtask; among equals, the one with the largest share of such key
+  groups; among equals again, the first (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`). This is
+  so if `state.backend.rocksdb.restore-overlap-fraction-threshold` is 0, the default.
 
 At twice the parallelism, every directory is cut in two, and no row is copied. At one and a half times the parallelism,
 some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
@@ -40,10 +40,9 @@ class SubtaskRestore:
     """How a new subtask restores its keyed state.
 
     It reads `read` bytes of the state of the old subtasks `handles`, and inserts `by_record` bytes of records into its
-    backend one by one. `base` is the old subtask whose database it opens (None for key-group streams); it deletes the
-    key-group ranges `hidden` (first and last) from this database, and copies rows from the databases of the old
-    subtasks `copied`. The databases of the old subtasks `foreign` hold rows outside their key groups, so Flink 2 cannot
-    ingest them.
+    backend one by one. It opens the database of the old subtask `base` (None for key-group streams), deletes the
+    key-group ranges `hidden` (first and last) from it, and copies rows from the databases of the old subtasks `copied`.
+    The databases of the old subtasks `foreign` hold rows outside their key groups, so Flink 2 cannot ingest them.
     """
 
     subtask: int
@@ -140,7 +139,7 @@ def _with_databases(
     cumulative_bytes: Sequence[int],
     subtasks_with_foreign_rows: Collection[int],
 ) -> SubtaskRestore:
-    """Return the restore of a subtask: `restore`, from key-group streams, plus that from its databases.
+    """Return `restore`, the restore from key-group streams, with the restore from databases added to it.
 
     `own_groups` are the key groups of the subtask. `cumulative_bytes` has the bytes before each key group, then the
     total. `subtasks_with_foreign_rows` are the old subtasks whose databases hold rows outside their key groups.

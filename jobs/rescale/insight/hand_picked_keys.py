@@ -29,7 +29,10 @@ _LEAST_SUBTASK_SHARE = 0.75
 """Smallest share of the subtasks that must have exactly one key for keys to count as hand-picked."""
 
 _LARGEST_CHANCE = 0.1
-"""Largest chance that random keys fall on different subtasks; above it, only smallest keys count as hand-picked."""
+"""Largest probability that random keys fall on different subtasks.
+
+If it is higher, keys count as hand-picked only if each is the smallest possible one for its subtask.
+"""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _MOST_RECORDS_COUNTED = 50_000
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
-    """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
+    """Return an estimate of the number of an operator's keyed records; overwritten and deleted rows count, too."""
     canonical_streams = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     other_streams = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
     unread_holders: list[KeyedStateHolder] = [*other_streams, *operator.raw_keyed, *operator.changelogs]
@@ -52,7 +52,7 @@ def _assumed_record_count(holders: Iterable[KeyedStateHolder]) -> int:
 
 
 def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
-    """Return an estimate of the rows in SST files, from the properties of the largest files of each state."""
+    """Return an estimate of the number of rows in SST files, from the properties of the largest files of each state."""
     tables_by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
         tables_by_state[table.state_id].append(table)
@@ -73,7 +73,7 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
 
 
 def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
-    """Return an estimate of the records in canonical streams, from the beginning of a key group of median size."""
+    """Return an estimate of the number of records in canonical streams, from the start of a median-sized key group."""
     groups = [(extent, stream) for stream in streams for _, extent in stream.filled_groups]
     if not groups:
         return 0

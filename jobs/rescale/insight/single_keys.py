@@ -1,7 +1,7 @@
 """Reads the keys of an operator whose subtasks have a single key each. For other operators, only few bytes are read.
 
-In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
-these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:
+A subtask with a single key has entries in only one key group. Of canonical and heap streams, only the beginning of this
+key group is read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:
 if both begin with the same key, so does every row between them.
 """
 

@@ -1,8 +1,12 @@
 """Estimates the stages of a run on a cluster: how many tasks each has, how long it takes, and what limits it.
 
-A stage takes as long as its scarcest resource needs: the cores, which read, compute and write in turn; the executors'
-network; their disks, which hold shuffled records; the single core that works on the largest task; the driver, which
-starts tasks one by one; or S3, which answers a limited number of requests for each prefix.
+A stage takes as long as its scarcest resource needs. The resources are:
+* the cores, which read, compute and write in turn;
+* the network of the executors;
+* the disks of the executors, which hold shuffled records;
+* the single core that works on the largest task;
+* the driver, which starts tasks one by one;
+* S3, which answers a limited number of requests for each prefix.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ TASKS_A_SECOND = 300
 (`benchmarks/many_tasks.py`)."""
 
 TASKS_PER_CORE = 2
-"""Tasks that write, for each core (`plan_write_ranges`)."""
+"""Number of tasks that write records, for each core (`plan_write_ranges`)."""
 
 WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 """Requests per second and prefix in S3 (Best practices design patterns: optimizing Amazon S3 performance)."""
@@ -30,12 +34,12 @@ LAST_WAIT_FACTOR = 2
 """Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
 _SORTING_SHARE = 0.45
-"""Share of a record's time in which it is read, hashed, sorted and sent, before it is fetched, framed and written."""
+"""Share of a record's CPU time that reading, hashing, sorting and sending take; the rest is framing and writing."""
 
 
 @dataclass(frozen=True)
 class EstimatedRequests:
-    """Numbers of requests to S3 that write and that read, because their prices differ."""
+    """Numbers of requests to S3: requests that write and requests that read have different prices."""
 
     writes: int
     reads: int

@@ -1,7 +1,7 @@
 """Finds union list states: every subtask gets the elements of all subtasks, so restores grow with the parallelism.
 
-If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask: each
-restore multiplies the state by the parallelism.
+If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask. So
+each restore multiplies the state by the parallelism.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def _seem_repeated(states: list[ElementState], parallelism: int) -> bool:
 
 
 def _are_equal(snapshot: Snapshot, first: ElementState, second: ElementState) -> bool:
-    """Return whether two subtasks wrote the same elements in any order; false if they are too large to compare."""
+    """Return whether two subtasks wrote the same elements, in any order.
+
+    Return False if files are missing, or if the elements are too large to compare.
+    """
     if snapshot.missing_files or 2 * sum(extent.length for extent in first.elements) > MOST_BYTES_READ:
         return False
     files = snapshot.contents
