@@ -107,7 +107,7 @@ class OperatorPlan:
 
     @property
     def rows_are_in_order(self) -> bool:
-        """Whether canonical streams can be written without sorting: databases return rows in the right order."""
+        """Whether canonical streams need no sorting, because all sources are databases, which return rows in order."""
         if self.rekeying is None or self.cutoffs or self.is_in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         drops_states = any(NO_NEW_ID in id_table for id_table in self.id_tables)

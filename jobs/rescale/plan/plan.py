@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def key_hashes(self) -> dict[str, str]:
-        """Name of the key hash by operator id, for operators whose records are hashed for new key groups."""
+        """Name of the key hash by operator id, for operators whose keys are hashed."""
         rekeyings = [
             (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
         ]
@@ -195,7 +195,7 @@ class _FormatField(msgspec.Struct):
 def plan_from_json(document: bytes, path: str) -> Plan:
     """Return the plan in a document. Raises `SnapshotError` if the document is no plan of this version.
 
-    `path` is the document's place, for the error.
+    `path` names the document in the error.
     """
     try:
         plan_format = msgspec.json.decode(document, type=_FormatField).format

@@ -1,10 +1,10 @@
 """Names SST files that are copied into the target while the job still runs, before the run that uses them is planned.
 
 The identity of such a file is part of its name: the place of its bytes, and the version of the file that holds them.
-Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` creates each under a random name), so the
-same bytes of the same version are the same SST file, with the same properties. Its name in RocksDB's directory and its
-level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that
-copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
+Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` creates each under a random name), so an
+equal identity means an equal SST file, with the same properties. Its name in RocksDB's directory and its level may
+differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that copies a file
+copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
 
 The same holds for SST files of the result that a plan continues: a follower copies them ahead for its last round
 (`Plan.base_tables`).
