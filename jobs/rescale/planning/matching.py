@@ -1,11 +1,13 @@
 """Matches a snapshot's operators with a job's, by states and names, when operator ids have changed.
 
 An id that Flink generates is a hash of the operator's position in the job (`StreamGraphHasherV2`), not of what the
-operator does. If an operator is added before it, its id changes, and another operator may get its old id. So if an id
-does not come from a uid, equal ids count as a match at first only if the states do not contradict it and no other
-operator has the name. Then operators are matched from the strongest evidence to the weakest, each time only if the
-evidence points to exactly one operator of the snapshot and one of the job. Of the rest, operators with equal ids match
-if their states do not contradict it.
+operator does. If an operator is added before it, its id changes, and another operator may get its old id. So operators
+are matched in this order:
+* by equal ids that come from a uid;
+* by other equal ids, if the states do not contradict the match and no other operator of the job has the name;
+* by evidence, from the strongest to the weakest, each time only if it points to exactly one operator of the snapshot
+  and one of the job;
+* by equal ids that are left, if the states do not contradict the match.
 """
 
 from __future__ import annotations
@@ -312,7 +314,7 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
 
 
 def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
-    """Return the pairs of an old and a new operator that alone share a value of `key`, if their states allow it."""
+    """Return the pairs of an old and a new operator that alone share a value of `key`, unless states contradict."""
     operators_by_evidence: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for index, operators in enumerate((old, new)):
         for operator in operators:

@@ -21,9 +21,10 @@ _REFUSED_IF_JOINED = "a run refuses this if it joins state of these subtasks, or
 
 
 def obstacles(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence for each reason why a run refuses operators, always or only if it joins state of subtasks.
+    """Yield a sentence for each reason why a run would refuse operators.
 
-    Reads no files. Yields nothing if files are missing, because headers then lack what these files describe.
+    A run refuses some operators always, others only if it joins state of their subtasks or reads their records. Reads
+    no files. Yields nothing if files are missing, because headers then lack what these files describe.
     """
     operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing_files else snapshot.operators:

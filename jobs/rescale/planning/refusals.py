@@ -31,7 +31,7 @@ Only `ForStKeyedStateBackend` writes them.
 
 
 def refuse_unreadable_state(operator: Operator) -> None:
-    """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged state."""
+    """Raise `UnsupportedError` for state that Rescale cannot read, and `SnapshotError` for damaged state."""
     if operator.other_keyed:
         raise UnsupportedError(
             "keyed state of this kind cannot be read",

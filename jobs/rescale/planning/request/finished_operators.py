@@ -106,7 +106,7 @@ def _shape_options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -
 
 
 def selector(operator: Operator) -> str:
-    """Return the name by which a request selects the operator, with and without a file of uids."""
+    """Return a name that selects the operator in a request, whether or not the request has a file of uids."""
     entry = operator.entry
     uid = entry.uid or operator.label
     return uid if operator_id_of_uid(uid) == entry.operator_id else entry.operator_id

@@ -21,9 +21,9 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
 DROP_WORD = "drop"
-"""Offset in a row whose partition is left out of the result."""
+"""Word that a row has as its offset if its partition is left out of the result."""
 ALL_PARTITIONS = "*"
-"""Partition number in a row that applies to all partitions of its topic."""
+"""Sign that a row has as its partition number if it applies to all partitions of its topic."""
 
 COLUMNS = ("operator", "topic", "partition", "offset")
 OFFSET_FILE_FORMS = ("csv", "json")
@@ -69,7 +69,7 @@ class KafkaRequest:
         return bool(self.offsets or self.topics or self.sources)
 
     def merged_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
-        """Return `renames` and the new names in `sources`. Raises `RequestError` if an operator gets two new names."""
+        """Return `renames` with the new names in `sources`. Raises `RequestError` if an operator gets two new names."""
         if twice_renamed := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",

@@ -35,7 +35,7 @@ def choose_key_hashes(
     requested_hashes: Mapping[str, str],
     infer_hash: InferHash = _infer_hash_from_sample,
 ) -> dict[str, str]:
-    """Return the names of the key hashes that are known, by operator id.
+    """Return the names of the chosen key hashes, by operator id; operators that need no hash may lack one.
 
     `new_max_parallelisms` has the operators whose records are read, by id. `requested_hashes` has the request's hashes
     by operator; the key "" is for all operators whose hash is unknown. Raises `UnsupportedError` if a hash is needed

@@ -2,9 +2,9 @@
 
 `_metadata` does not say when its checkpoint was made, so an age counts back from the time at which `_metadata` was
 written, according to its store. The plan holds only the resulting time of last access: rows last accessed at or before
-it are left out. The restored job checks TTLs after `_metadata` was written, so a row whose TTL had expired by then is
-also expired when the job starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last
-access itself.
+it are left out. The restored job checks TTLs after `_metadata` was written, so a row whose TTL had expired when
+`_metadata` was written is also expired when the job starts. A copied `_metadata` has a later time; for a copy, a
+request may name the time of last access itself.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def stays_on_heap(operator: Operator, result_format: Format) -> bool:
 def is_rewritten_by_record(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether the operator's records are read one by one and rewritten.
 
-    Reasons are another max parallelism, another format, dropped states, old rows to leave out, a changelog, and heap
-    streams to join that list different states.
+    Reasons are another max parallelism, another format, dropped states, old rows to leave out, a changelog, and joined
+    heap streams that list different states.
     """
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from rescale.plan.operator_plan import OperatorPlan
 
 INLINE_LIMIT = 20 * 1024
-"""Largest stream in bytes that may be stored in `_metadata` (Flink's default `data-inline-threshold`)."""
+"""Largest size in bytes of a stream that is stored in `_metadata` (Flink's default `data-inline-threshold`)."""
 
 INLINE_BUDGET = 4 * 1024 * 1024
-"""Largest sum of all inline streams in bytes, so that `_metadata` stays a small file at any parallelism."""
+"""Largest size in bytes of all inline streams together, so that `_metadata` stays small at any parallelism."""
 
 
 class InlineBudget:

@@ -44,7 +44,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
 
 
 def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
-    """Return the operators with state whose ids may be generated: no uid in the snapshot hashes to the id."""
+    """Return the operators with state whose ids may be generated: neither uid nor label hashes to the id."""
     return [
         operator
         for operator in snapshot.operators
