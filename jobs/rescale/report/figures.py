@@ -97,7 +97,10 @@ class BarCharts:
 
 
 class Point(NamedTuple):
-    """A parallelism on a curve: `is_even` if it divides the max parallelism, `is_requested` if it is requested."""
+    """A parallelism on a curve.
+
+    `is_even` tells whether it divides the max parallelism, and `is_requested` whether it is that of the shape.
+    """
 
     x: float
     y: float

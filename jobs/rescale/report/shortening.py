@@ -64,7 +64,7 @@ def _rest_text(what: str, *, is_in_report: bool = True) -> str:
 
 
 def shortened(value: Any, most_items: int) -> Any:
-    """Return a JSON value in which longer lists have `most_items` items; `{"left_out": 32768}` counts the others.
+    """Return a JSON value without lists of more than `most_items` items; `{"left_out": 32768}` counts the omitted ones.
 
     Only a list of objects keeps its first items. A list of numbers or texts, or of an object for each subtask, is
     left out whole.

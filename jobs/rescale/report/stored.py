@@ -95,8 +95,8 @@ def document_of(
     """Return the document of a report; `uri` is a snapshot, the file of a plan, or the target of a run.
 
     `allow_prefixes`, `labels` and `moves` are for opening a snapshot. With a `release_line` of Flink, the document
-    also says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged,
-    or were not written by Rescale.
+    also says what that Flink would restore from the snapshot. Raises `RequestError` if `uri` is none of these, if a
+    `release_line` is given without a snapshot, or if documents of a run are damaged or not written by Rescale.
     """
     digest = None if uri.endswith(".json") else digest_of_claim(uri)
     plan_or_snapshot = Places(uri, digest).plan if digest is not None else uri

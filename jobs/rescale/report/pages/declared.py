@@ -127,7 +127,10 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
 
 
 def _moved_offset_text(partition: ChangedPartition) -> str:
-    """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
+    """Return the old and the new offset of a partition and the distance between them.
+
+    The distance is an upper bound of the number of records that are skipped or read again.
+    """
     offset_before, offset_after = partition.next, partition.new_next
     move_text = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
     if not isinstance(offset_before, int) or not isinstance(offset_after, int):

@@ -143,7 +143,7 @@ def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def _shapes_with_enough_keys(insight: Insight) -> list[ShapeAdvice]:
-    """Return the shapes of operators with enough keys that their evenness is not due to chance."""
+    """Return the advice for operators with so many keys that their evenness is not due to chance."""
     return [advice for advice in insight.shapes if advice.few_keys is None]
 
 
@@ -179,7 +179,7 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
 
 
 def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
-    """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
+    """Return the sentence for operators of the same shape: about the number of key groups, then about bytes."""
     advice = same_shape[0]
     parallelism, max_parallelism, recommended = advice.parallelism, advice.max_parallelism, advice.recommended
     candidate = _candidate(advice, parallelism)

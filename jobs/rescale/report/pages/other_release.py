@@ -77,12 +77,12 @@ def _remedies(operators: list[OperatorProspect]) -> list[str]:
 
 
 def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
-    """Return the command that drops the state that is not restored, and keeps all other state."""
+    """Return the command that drops every operator with a state that is not restored, and keeps the others."""
     unrestorable_labels = [operator.label for operator in operators if operator.restores == Restores.NO]
     if not unrestorable_labels:
         return []
     options_text = " ".join(f"--drop {quoted(label)}" for label in unrestorable_labels)
     return [
-        paragraph("or give up the state that is not restored, and keep the rest:"),
+        paragraph("or give up all state of the operators that are not restored, and keep the rest:"),
         Command(f"rescale run {quoted(snapshot)} --target TARGET {options_text}"),
     ]

@@ -95,7 +95,7 @@ def certificate_page(certificate: Certificate) -> Page:
 
 
 def proofs_table(certificate: Certificate) -> Table:
-    """Return the table of the state that was compared and found equal, by operator; cells of zeros are empty."""
+    """Return the table of the state that was compared and found equal, by operator; zeros are shown as empty cells."""
     return table(
         ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
         [

@@ -74,7 +74,7 @@ def _mode(state: DealtState) -> str:
 
 
 def sparkline(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
-    """Return small bars for the numbers of subtasks.
+    """Return small bars for `before` and `after`, which have a number for each subtask.
 
     If there are many subtasks, several share a bar, which shows the highest number among them.
     """

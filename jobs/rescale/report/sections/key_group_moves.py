@@ -46,7 +46,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
-    """Return whether a matrix shows the moves, because there are too many for ribbons; never after a rehash."""
+    """Return whether a matrix shows the moves, because there are too many for ribbons; never for a rehash."""
     if not groups_stay_together(old.shape, new.shape):
         return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
