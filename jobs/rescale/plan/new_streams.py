@@ -193,8 +193,8 @@ class RekeyedDirectory(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed 
 class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed timers"):
     """Raw keyed timers from any subtasks of the source.
 
-    `header` is not part of the stream: it lists the timer services by their states (`timer_header`). `handle_tag` is
-    the tag of the stream's handle (`HandleTag`).
+    `header` is not part of the stream: it describes the timers of all timer services as states (`timer_header`).
+    `handle_tag` is the tag of the stream's handle (`HandleTag`).
     """
 
     handle_tag: int

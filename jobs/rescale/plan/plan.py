@@ -1,9 +1,9 @@
 """The plan: a value that assigns bytes of source files to new state streams.
 
 The same snapshot and request give the same plan and the same digest. All later steps only execute the plan, so the
-bytes of the result depend on nothing else. The digest, which is part of the names of the result's files, covers all
-decisions of the plan. It does not cover the warnings, so that the next release may reword a warning and still resume
-runs of this release.
+bytes of the result depend on nothing else. The digest covers all decisions of the plan, and is part of the names of the
+result's files, except those of prepared files (`prepared_files`). It does not cover the warnings, so that the next
+release may reword a warning and still resume runs of this release.
 """
 
 from __future__ import annotations
