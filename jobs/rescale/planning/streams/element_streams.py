@@ -18,7 +18,7 @@ from rescale.text.errors import UnsupportedError, located
 def plan_elements(
     operator: Operator, new_parallelism: int, literals: Literals, budget: InlineBudget
 ) -> list[CopiedElements | CheckedElements]:
-    """Return the managed and raw operator-state streams of one operator at `new_parallelism`."""
+    """Return the new streams of managed and raw operator state of one operator at `new_parallelism`."""
     planned_streams: list[CopiedElements | CheckedElements] = []
     for slot in OPERATOR_SLOTS:
         sources = operator.element_streams_in(slot)

@@ -62,8 +62,8 @@ class HeaderPlanner:
     ) -> PlannedHeader:
         """Return the header for the key groups of all `old_holders`, without the `omitted_states`.
 
-        `timers` are raw keyed timers that become states like any other. `moves_whole_groups` tells whether key groups
-        move without being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
+        `timers` are raw keyed timers, which the header describes as states. `moves_whole_groups` tells whether key
+        groups move without being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
         """
         first_holder = old_holders[0] if old_holders else None
         if (

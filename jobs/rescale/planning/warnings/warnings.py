@@ -145,8 +145,8 @@ def key_hash_warnings(
 ) -> Iterator[str]:
     """Yield a warning for each requested key hash that is not needed.
 
-    `requested_hashes` are by operator. `chosen_hashes` are the hashes that `choose_key_hashes` returns, by operator id.
-    Raises `RequestError` if `requested_hashes` names an operator that is not in the snapshot.
+    `requested_hashes` maps operators to hashes. `chosen_hashes` are the hashes that `choose_key_hashes` returns, by
+    operator id. Raises `RequestError` if `requested_hashes` names an operator that is not in the snapshot.
     """
     requested_by_id = by_operator(operators, requested_hashes)
     for operator in operators:
