@@ -37,7 +37,10 @@ LARGEST_REPORT_BYTES = 300_000
 
 
 def html_report(document: ReportDocument) -> bytes:
-    """Return the report as one HTML file, with as much detail as `LARGEST_REPORT_BYTES` allows."""
+    """Return the report as one HTML file, with as much detail as `LARGEST_REPORT_BYTES` allows.
+
+    If even the page with the least detail is larger, return that page.
+    """
     from rescale.report.html.document import html_of  # loads slowly, and few commands need it
 
     page = b""
