@@ -160,7 +160,7 @@ def test_checkpoint_that_the_store_lists_late_is_not_overlooked(checkpoints: str
     cluster: Any = Cluster(completed(8), completed(8), completed(9))
     assert final(cluster, checkpoints) == "/chk-8"
     fresh = first_fresh_request_time(cluster, time.monotonic())
-    with pytest.raises(RequestError, match="the store listed the job's checkpoints late") as caught:
+    with pytest.raises(RequestError, match="the store's listing of the job's checkpoints is outdated") as caught:
         refuse_later_snapshot(cluster, "job", fresh, 8)
     assert caught.value.found == "checkpoint 9"
 

@@ -1,13 +1,14 @@
 """Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before it does.
 
-A new job may start only after an answer that Flink made after the old job's end: such an answer shows whether somebody
-else has stopped the job with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`;
-before 1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was made. But if an answer names a newer
-checkpoint than the answer before it, Flink made it between the two requests. Its expiry time follows from that.
+The new job may start only when Flink has given an answer that it made after the old job's end. Such an answer shows
+whether somebody else has stopped the old job with a savepoint. Flink caches each answer for a fixed time
+(`AbstractCheckpointStatsHandler`; before 1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was
+made. But if an answer names a newer checkpoint than the answer before it, Flink made the newer answer after the request
+for the older one. So it is known when the newer answer expires.
 
 If the job is cancelled right before the cached answer expires, Flink makes a new answer soon after the job's end. After
-any other cancel, Flink may repeat the old answer, and the job stands still until that answer has expired: 3 seconds by
-default.
+any other cancel, Flink may repeat the old answer, and the job stands still until that answer has expired: for up to 3
+seconds by default.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ _MOST_DELAY_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
 _LEAST_CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
-"""Seconds before the expiry of the cached answer at which a cancel starts: a minimum, and more for each GB of state.
+"""Time from the cancel to the expiry of the cached answer, in seconds: a minimum, and an addition for each GB of state.
 
 The end of a task with RocksDB takes longer the more local files it has to delete: 0.2 s with 1 GB, and 1.3 s with 8 GB.
-If the cancel takes longer than these seconds, the job stands still until another answer has expired.
+If the cancel takes longer than this time, the job stands still until another answer has expired.
 """
 
 _LEAST_WAIT_SECONDS = 0.5
 """Least number of seconds between a new answer of Flink and the cancel: recognising the answer as new takes time."""
 
 _SHORT_LIFETIME_IN_CANCELS = 2
-"""The cancel does not wait if an answer lives at most this many times as long as a cancel takes."""
+"""The cancel does not wait if the lifetime of an answer is at most this multiple of `_LEAST_CANCEL_SECONDS`."""
 
 _SHORT_INTERVAL_IN_LIFETIMES = 2
-"""The cancel does not wait if the interval between checkpoints is below this many lifetimes of an answer.
+"""The cancel does not wait if the interval between checkpoints is below this multiple of the lifetime of an answer.
 
 The job would probably make another checkpoint during the wait.
 """
@@ -50,9 +51,9 @@ The job would probably make another checkpoint during the wait.
 
 @dataclass
 class CachedAnswer:
-    """Cached answer of Flink, which was made between `made_after` and `made_before`, both None if unknown.
+    """Cached answer of Flink, which was made between `made_after` and `made_before`.
 
-    They are times of `time.monotonic`. Flink repeats an answer for `lifetime_seconds`.
+    Both are times of `time.monotonic`, or None if unknown. Flink repeats an answer for `lifetime_seconds`.
     """
 
     lifetime_seconds: float
@@ -62,10 +63,11 @@ class CachedAnswer:
     _request_time: float = 0.0
 
     def note_answer(self, request_time: float, answer_time: float, checkpoint_number: int) -> bool:
-        """Take note of an answer of Flink that names `checkpoint_number` as the last completed one (0: none).
+        """Take note of an answer of Flink that names `checkpoint_number` as the last completed checkpoint (0: none).
 
         `request_time` is when the request was sent, and `answer_time` when the answer arrived. Returns False if the
-        answer names an older checkpoint than the answer before it: then Flink has several caches, and nothing is known.
+        answer names an older checkpoint than the answer before it: then Flink has several caches, and the times are
+        unknown.
         """
         if self._checkpoint_number is not None and checkpoint_number < self._checkpoint_number:
             self.forget()
@@ -85,9 +87,9 @@ class CachedAnswer:
         self.made_after = self.made_before = None
 
     def first_fresh_request_time(self, end_time: float) -> float:
-        """Return when Flink begins to answer every request with an answer that it made after `end_time`.
+        """Return the time from which Flink answers every request with an answer that it made after `end_time`.
 
-        `end_time` must not be earlier than the arrival of the last answer.
+        Both are times of `time.monotonic`. `end_time` must not be earlier than the arrival of the last answer.
         """
         if (
             self.made_after is not None
@@ -99,7 +101,7 @@ class CachedAnswer:
 
 
 def first_fresh_request_time(flink: Flink, end_time: float) -> float:
-    """Return when Flink's answers become newer than `end_time`, if no `AnswerWatch` has watched them."""
+    """Return the time from which all of Flink's answers are newer than `end_time`, if no `AnswerWatch` has seen any."""
     return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request_time(end_time)
 
 
@@ -133,8 +135,8 @@ class AnswerWatch:
     def wait_until_answer_expires_soon(self) -> None:
         """Wait until there is just enough time for a cancel of the job before the cached answer expires.
 
-        Returns at once if a cancel takes about as long as an answer lives, or if the job would probably make another
-        checkpoint during the wait. Returns after two lifetimes of an answer if the expiry time stays unknown.
+        Returns at once if the lifetime of an answer is hardly longer than a cancel, or if the job would probably make
+        another checkpoint during the wait. Returns after two lifetimes of an answer if the expiry time stays unknown.
         """
         lifetime_seconds, now = self._cached_answer.lifetime_seconds, time.monotonic()
         is_useful = (
@@ -148,14 +150,14 @@ class AnswerWatch:
                 made_after is not None
                 and (seconds_left := made_after + lifetime_seconds - self._cancel_seconds() - now) >= 0
             ):
-                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)
+                log.info("the cancel waits %.1f s, until Flink's cached answer is about to expire", seconds_left)
                 time.sleep(seconds_left)
                 return
             time.sleep(_POLL_SECONDS)
             now = time.monotonic()
 
     def first_fresh_request_time(self, end_time: float) -> float:
-        """Return when Flink's answers become newer than `end_time`; call it after `end`."""
+        """Return the time from which all of Flink's answers are newer than `end_time`; call it after `end`."""
         return self._cached_answer.first_fresh_request_time(end_time)
 
     def _cancel_seconds(self) -> float:

@@ -22,9 +22,10 @@ from rescale.text.errors import RescaleError
 
 
 def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
-    """Cancel the job right after a checkpoint, and return its last completed checkpoint.
+    """Cancel the job right after a checkpoint, unless an earlier try has cancelled it.
 
-    `record` tells later tries that the job was cancelled.
+    Return the answer with the last completed checkpoint of the job as `savepoint`. `record` tells later tries that the
+    job was cancelled. Raises `RescaleError` if the job has ended otherwise, or if its last checkpoint is uncertain.
     """
     is_cancelled = record.phase is not None
     with open_flink(old_job.flink) as flink:

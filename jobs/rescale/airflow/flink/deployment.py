@@ -1,8 +1,8 @@
 """Read a `FlinkDeployment` or a `FlinkSessionJob`, and patch it: Flink's operator then starts the job from a snapshot.
 
 When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job from `spec.job.initialSavepointPath`,
-whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
-the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
+whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). One merge patch changes these two fields,
+the job's parallelism and state, and Flink's options. So the rights to get and patch the resource are enough. A
 specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
 A patch names the version of the resource that it was made for, so Kubernetes refuses a patch that arrives late, after
@@ -11,7 +11,7 @@ the job, because the other patch has already set the same nonce.
 
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
 `spec.job.autoscalerResetNonce` makes the autoscaler forget them. Releases before 1.10 do not know this field, and
-Kubernetes drops it. Releases before 1.8 do not know `savepointRedeployNonce`: resources of these are refused.
+Kubernetes drops it. Releases before 1.8 do not know `savepointRedeployNonce`, so a run refuses their resources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
 _SECONDS_TO_ANSWER = 30
-"""Timeout of a request; without one, the client would wait for ever for an API server that hangs."""
+"""Timeout of a request in seconds; without a timeout, the client would wait for ever for an API server that hangs."""
 
 _AUTOSCALER_OPTION = "job.autoscaler.enabled"
 _OVERRIDES_OPTION = "pipeline.jobvertex-parallelism-overrides"
@@ -191,11 +191,12 @@ def check_patch(hand_over: PatchDeployment) -> None:
 
 
 def _try_redeployment(hand_over: PatchDeployment, deployment: Deployment) -> _Resource:
-    """Return the resource after a dry run of a redeployment. Raises `RequestError` if it is refused or has no effect.
+    """Return the resource after a dry run of a redeployment.
 
-    Kubernetes drops fields that the custom resource definition does not have, and Helm does not update definitions with
-    the operator. Without the nonce, the operator would take the patch for a plain upgrade, and start the job from
-    another snapshot than the one in the patch, or without state.
+    Raises `RequestError` if Kubernetes refuses the redeployment, or drops the nonce. Kubernetes drops fields that the
+    custom resource definition does not have, and Helm does not update definitions when it updates the operator. Without
+    the nonce, the operator would take the patch for a plain upgrade, and start the job from another snapshot than the
+    one in the patch, or without state.
     """
     nonce = (deployment.nonce or 0) + 1
     job_patch = {
@@ -216,7 +217,7 @@ def _try_redeployment(hand_over: PatchDeployment, deployment: Deployment) -> _Re
 
 
 def redeploy(hand_over: PatchDeployment, new_spec: DeploymentSpec) -> int:
-    """Patch the resource to have `new_spec`, unless it has them already. Return the nonce of its redeployment."""
+    """Patch the resource so that it has `new_spec`, unless it has it already. Return the nonce of the redeployment."""
     deployment = read_deployment(hand_over)
     accepted_specs = (new_spec, msgspec.structs.replace(new_spec, no_claim=True))
     has_new_spec = deployment.spec in accepted_specs and not deployment.is_suspended and deployment.nonce is not None
@@ -245,7 +246,7 @@ def redeploy(hand_over: PatchDeployment, new_spec: DeploymentSpec) -> int:
 
 
 def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
-    """Return whether the operator has redeployed the job for this nonce, and the job runs.
+    """Return whether the operator has redeployed the job for this nonce, and the job runs or has finished.
 
     Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the resource.
     """

@@ -1,15 +1,15 @@
-"""The checkpoint from which an ended job is restarted: the last one that Flink reports as completed.
+"""The checkpoint from which an ended job is rescaled or restarted: the last one that Flink reports as completed.
 
 Flink writes `_metadata` before it completes a checkpoint. So the newest `_metadata` may belong to a checkpoint that
-Flink aborted when the job ended, together with its Kafka transactions: a restart from it would lose their records. A
-restart from an older checkpoint would repeat committed records. So Flink's REST API and the job's directory must name
-the same checkpoint.
+Flink aborted when the job ended, together with its Kafka transactions. A start from this checkpoint would lose the
+records of these transactions. A start from an older checkpoint would repeat committed records. So a checkpoint is only
+rescaled if it is the newest one in the job's directory, and the last one that Flink's REST API reports as completed.
 
 Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that the
 checkpoint in it is completed. But only an answer that Flink made after the job's end proves that no later checkpoint is
 completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the restored one
-counts as the last. If a JobManager without high availability was lost, the new one knows no checkpoint of the job: then
-the checkpoint known as completed before the cancel counts as the last, if it is the newest in the directory.
+counts as the last. If a JobManager without high availability was lost, the new one does not know the job. Then the
+checkpoint that was known as completed before the cancel counts as the last, if it is the newest one in the directory.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def restart_checkpoint(
 ) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
-    For `known_completed_number`, see `final_checkpoint`. Raises `RequestError` if this checkpoint is not in
-    `checkpoints_directory`; if Flink no longer knows the job, and the directory has a newer checkpoint than
-    `known_completed_number`; or if the job was stopped with a savepoint.
+    For `known_completed_number`, see `final_checkpoint`. Raises `RequestError` if the returned checkpoint is not in
+    `checkpoints_directory`, or if the job was stopped with a savepoint. Also raises it if Flink no longer knows the
+    job, and `known_completed_number` is not the newest checkpoint in the directory.
     """
     checkpoint_numbers = _read_numbers(flink, job_id, checkpoints_directory, known_completed_number)
     if not (checkpoint_numbers.is_job_known or checkpoint_numbers.are_equal):
@@ -117,17 +117,18 @@ def checkpoint_number(checkpoint: str) -> int:
 
 
 def refuse_later_snapshot(flink: Flink, job_id: str, first_fresh_time: float, newest_number: int) -> None:
-    """Raise `RequestError` if the job has completed a later checkpoint than the newest one listed, `newest_number`.
+    """Raise `RequestError` if the job has completed a later checkpoint than `newest_number`.
 
-    Also raises it if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
-    directory may agree with an old answer of Flink. So Flink is asked until `first_fresh_time`, a time of
-    `time.monotonic` from which answers show the job's end.
+    `newest_number` is the newest checkpoint that the store listed in the job's directory. Also raises the error if
+    somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the directory may agree
+    with an old answer of Flink. So Flink is asked until `first_fresh_time`, a time of `time.monotonic` from which
+    answers show the job's end.
     """
     while (latest_checkpoints := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop_by_others(flink, job_id, latest_checkpoints)
         if (completed_number := _completed_number(latest_checkpoints) or 0) > newest_number:
             raise RequestError(
-                "the store listed the job's checkpoints late: Flink has completed a later one",
+                "the store's listing of the job's checkpoints is outdated: Flink has completed a later one",
                 path=flink.address,
                 operator=job_id,
                 expected=f"checkpoint {newest_number}, the newest one in the directory",
@@ -142,7 +143,7 @@ def refuse_later_snapshot(flink: Flink, job_id: str, first_fresh_time: float, ne
 def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints_directory: str) -> None:
     """Raise `RequestError` if the newest checkpoint in a running job's directory is from an earlier start of the job.
 
-    Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
+    With high availability, all starts of a job may have the same id, and leave their checkpoints in the same directory.
     """
     newest_number = newest_complete_checkpoint(checkpoints_directory)
     first_fresh_time = first_fresh_request_time(flink, time.monotonic())
@@ -167,7 +168,10 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints_d
 def _read_numbers(
     flink: Flink, job_id: str, checkpoints_directory: str, known_completed_number: int | None
 ) -> _CheckpointNumbers:
-    """Return the checkpoint numbers once Flink's answer agrees with the directory, or is newer than this call."""
+    """Return the checkpoint numbers once Flink's answer agrees with the directory, or is newer than this call.
+
+    Returns at once if Flink does not know the job.
+    """
     call_time = time.monotonic()
     first_fresh_time: float | None = None
     while True:
@@ -213,7 +217,7 @@ def _refuse_stop_by_others(flink: Flink, job_id: str, latest_checkpoints: Latest
             operator=job_id,
             expected="a job that only this run stops",
             found=savepoint.external_path,
-            advice="start the job from that savepoint, or from its rescale",
+            advice="start the job from that savepoint, or rescale it first",
         )
 
 

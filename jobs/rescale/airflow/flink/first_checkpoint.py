@@ -1,6 +1,6 @@
 """Describes the first checkpoint of a job that is started from a result: it writes all of the job's state.
 
-Until it is complete, the old job's last checkpoint has to be kept.
+Until that checkpoint is complete, the old job's last checkpoint has to be kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rescale.text.units import duration, human_bytes
 
 
 def first_checkpoint_text(flink: Flink, job_id: str) -> str:
-    """Return sentences on the new job's first checkpoint, with size and duration as the running job shows them.
+    """Return sentences on the new job's first checkpoint, with a size and duration from the running job's checkpoints.
 
     `job_id` is the running job. In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).
     """

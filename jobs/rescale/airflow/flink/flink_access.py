@@ -35,11 +35,12 @@ The fields in the second line are for the library `requests`, and are ignored.
 
 
 def open_flink(flink: str) -> Flink:
-    """Return a client for the cluster at an address (`http://jobmanager:8081`), or for an Airflow connection by its id.
+    """Return a client for the REST API of a Flink cluster.
 
-    The connection has type http or generic. It holds a host (with `https://` before it, or `https` as the schema, for
-    TLS) and a port, and either login and password, or only a password as a bearer token. Its extra may hold `headers`,
-    `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
+    `flink` is the address (`http://jobmanager:8081`), or the id of an Airflow connection of type http or generic. The
+    connection holds the host, and a port if the address has one. For TLS, the host begins with `https://`, or the
+    schema is `https`. A login and a password are sent as basic authentication, a password without a login as a bearer
+    token. The extra may hold `headers`, `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
     """
     if "://" in flink:
         return Flink(address_of(flink, _SECRETS_ADVICE), access_advice=_ACCESS_ADVICE)
@@ -64,7 +65,7 @@ def open_flink(flink: str) -> Flink:
 def open_kubernetes(connection_id: str | None) -> Any:
     """Return a client of Kubernetes' API for custom resources, with the access of an Airflow connection.
 
-    None stands for the access of this pod or user.
+    If `connection_id` is None, the client has the access of this pod or user.
     """
     from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
     from kubernetes.config import ConfigException
@@ -82,7 +83,7 @@ def open_kubernetes(connection_id: str | None) -> Any:
 
 
 def _request_headers(connection_id: str, connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
-    # As for HttpHook, every field of the extra that is not one of its options is a header.
+    # As with HttpHook, every field of the extra that is not an option is a header.
     extra_headers = {name: value for name, value in extra.items() if name not in _NO_HEADER_FIELDS}
     all_headers = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in all_headers.items()}
@@ -157,7 +158,7 @@ def _is_address(text: Any) -> bool:
 
 
 def _nested_fields(connection_id: str, field: str, nested_value: Any) -> Mapping[str, Any]:
-    """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
+    """Return the fields of `nested_value`, the value of the extra's `field`. Raises `RequestError` for another type."""
     if nested_value is not None and not isinstance(nested_value, Mapping):
         raise RequestError(
             f"the extra of the connection {connection_id!r} has a wrong value: {field}",

@@ -18,10 +18,10 @@ from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 
 _SESSION_JOB_ID_PATTERN = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
-"""Pattern of the id of a job that Flink's operator, before its release 1.8, has submitted for a FlinkSessionJob.
+"""Pattern of the job ids that releases of Flink's operator before 1.8 give to FlinkSessionJobs.
 
-The id is a Java hash code as a long, and the generation of the resource (`FlinkUtils.generateSessionJobFixedJobID`).
-Newer operators give random ids.
+Such an id consists of a Java hash code as a long, and of the generation of the resource
+(`FlinkUtils.generateSessionJobFixedJobID`). Newer operators give random ids.
 """
 
 _SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
@@ -89,9 +89,9 @@ def inspect_job(
 def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if Flink's REST API would end with the job.
 
-    The run asks it for the savepoint or the last checkpoint, and whether the job has ended, before it starts the job.
-    Flink's Kubernetes operator sets `_SHUTDOWN_OPTION` to false, unless the FlinkDeployment sets it
-    (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob always outlives its jobs.
+    Before the run starts the job again, it asks the REST API which savepoint or checkpoint the job completed last, and
+    whether the job has ended. Flink's Kubernetes operator sets `_SHUTDOWN_OPTION` to false, unless the FlinkDeployment
+    sets it (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob always outlives its jobs.
     """
     if hand_over.resource == "FlinkSessionJob":
         return

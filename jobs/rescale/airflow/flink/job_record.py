@@ -67,8 +67,8 @@ def recorded_job(run_name: str) -> RecordedJob | None:
 def stopped_job(run_name: str) -> JobToRestart | None:
     """Return the job that the run with this name has stopped; None if the run has stopped no job, or if the job runs.
 
-    If somebody clears all tasks of the run, they go on with this job. The task that looks at the job would not find it
-    at Flink any more, and then no task would start it again.
+    If somebody clears all tasks of the run, they go on with this job. Otherwise the task that looks at the job would
+    fail, because the job no longer runs, and no task would start it again.
     """
     recorded = recorded_job(run_name)
     if recorded is None or not recorded.is_stopped:
@@ -131,7 +131,8 @@ class JobRecord(NamedTuple):
     def note_stop(self, checkpoint_number: int | None = None) -> None:
         """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`.
 
-        Raises `RequestError` if the job was redeployed meanwhile: this run could neither replace it nor go back.
+        Raises `RequestError` if the job was redeployed since the inspection: the run could neither hand the job over
+        nor go back.
         """
         self.refuse_ended_task()
         if self.old_job.is_replaced:
@@ -171,7 +172,7 @@ class JobRecord(NamedTuple):
             raise RequestError(
                 "this run has started the job again with its old shape, so it does not stop or start it any more",
                 operator=self.old_job.name,
-                advice="to rescale the job, trigger another run with its name; or clear all tasks of this one",
+                advice="to rescale the job, trigger another run with the job's name; or clear all tasks of this run",
             )
         if phase is not Phase.STARTED:
             return None
@@ -187,9 +188,10 @@ class JobRecord(NamedTuple):
 
     @property
     def _recorded(self) -> RecordedJob | None:
-        """The record of this start of the job, if there is one.
+        """The record of this start of the job; None if there is none.
 
-        Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
+        Job id and nonce identify the start. The job id alone does not: up to release 1.9, Flink's operator gives the
+        next job of a FlinkDeployment the same id (FLINK-35831).
         """
         recorded = recorded_job(self.run_name)
         if recorded is None or _id_and_nonce(recorded.old_job) != _id_and_nonce(self.old_job):

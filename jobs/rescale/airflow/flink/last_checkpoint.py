@@ -38,7 +38,7 @@ _POLL_SECONDS = 0.1
 _CHECKPOINT_TIMEOUT_SECONDS = 3600
 _CANCEL_TIMEOUT_SECONDS = 600
 _MOST_ATTEMPTS = 4
-"""Largest number of checkpoints to take until one holds no records in flight."""
+"""Largest number of checkpoints to take until one holds no records in flight, and of tries to read the newest one."""
 
 _REQUIRED_RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
 _CHOOSE_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
@@ -77,7 +77,10 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
 
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
-    """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
+    """Let a job make a checkpoint, wait for it, and return its number.
+
+    Raises `StoreError` if the checkpoint fails, or takes longer than `_CHECKPOINT_TIMEOUT_SECONDS`.
+    """
     trigger_id, deadline = uuid4().hex, time.monotonic() + _CHECKPOINT_TIMEOUT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
     while time.monotonic() < deadline:
@@ -100,7 +103,8 @@ def cancel_after_checkpoint(
 
     The first checkpoint may take long, so a second one follows at once: then few records arrive between the last
     checkpoint and the cancel. The cancel comes right before Flink's cached answer about checkpoints expires.
-    `before_cancel` gets the number of the last checkpoint. Returns when Flink's answers begin to show the job's end.
+    `before_cancel` gets the number of the last checkpoint. The result is the time, by `time.monotonic`, from which all
+    of Flink's answers show the job's end.
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
@@ -115,8 +119,8 @@ def cancel_after_checkpoint(
 def take_source_checkpoint(flink: Flink, job_id: str, checkpoints_directory: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
-    Raises `UnsupportedError` if all attempts have records in flight, and `RequestError` if the directory has newer
-    checkpoints from an earlier start of the job.
+    Raises `UnsupportedError` if `_MOST_ATTEMPTS` checkpoints hold records in flight, and `RequestError` if the
+    directory has newer checkpoints from an earlier start of the job.
     """
     for _ in range(_MOST_ATTEMPTS):
         checkpoint_number = take_checkpoint(flink, job_id)
@@ -129,7 +133,7 @@ def take_source_checkpoint(flink: Flink, job_id: str, checkpoints_directory: str
         path=checkpoints_directory,
         expected="a checkpoint without records in flight",
         found=f"records in flight in each of {_MOST_ATTEMPTS} checkpoints",
-        advice=f"{_CHOOSE_SAVEPOINT}, which never holds any; or set "
+        advice=f"{_CHOOSE_SAVEPOINT}: a savepoint never holds records in flight; or set "
         "execution.checkpointing.aligned-checkpoint-timeout, so that a checkpoint is aligned unless that takes longer",
     )
 
@@ -137,7 +141,8 @@ def take_source_checkpoint(flink: Flink, job_id: str, checkpoints_directory: str
 def cancel(flink: Flink, job_id: str) -> None:
     """Cancel a job, and wait for its end. Raises `RescaleError` if the job finished by itself.
 
-    A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
+    The request is repeated if Flink does not answer it, or if a failover of the JobManager undoes it. Raises
+    `StoreError` if the job has not ended after `_CANCEL_TIMEOUT_SECONDS`.
     """
     deadline = time.monotonic() + _CANCEL_TIMEOUT_SECONDS
     job: JobOverview | None = None

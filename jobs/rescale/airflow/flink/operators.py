@@ -24,7 +24,7 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
-"""Seconds between two questions, and before the first one.
+"""Seconds between two questions of the trigger, and before its first question.
 
 A worker takes seconds to exit after it has deferred a task. If the task resumed before the worker's exit, Airflow would
 consider the task lost (`SchedulerJobRunner.process_executor_events`).
@@ -71,7 +71,8 @@ class WaitingOperator(BaseOperator):
 class HandOverJob(WaitingOperator):
     """Operator that starts the job from the result, or prints the command for it.
 
-    Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
+    The task's output describes the new job, or has the command as `start`. If the run has taken a savepoint, the output
+    also has `in_place_of`: the id of the job that the savepoint is from.
 
     `start` is the document of a `Start`. If the run has taken the savepoint, `old_job_document` is that of a
     `JobToRestart`, which contains the hand-over. If not, `hand_over` is the document of the hand-over (`hand_over_of`).

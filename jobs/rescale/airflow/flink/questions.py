@@ -103,8 +103,8 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
     """Asks Flink whether a job runs; there is an answer once every task has restored its state and runs.
 
     `instead_of` is the seed of the start that this start replaces; empty if it replaces none. Flink may carry out the
-    replaced start long after its request timed out. That late job is then cancelled, and there is no answer before its
-    end.
+    replaced start long after its request timed out. If this late job runs, it is cancelled, and there is no answer
+    before its end.
     """
 
     flink: str
@@ -152,7 +152,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
 
 class RedeploymentQuestion(msgspec.Struct, frozen=True, tag="DeploymentRuns"):
-    """Asks whether the Kubernetes resource was redeployed with `nonce`, and its job runs."""
+    """Asks Kubernetes whether the resource was redeployed with `nonce`, and its job runs or has finished."""
 
     where: PatchDeployment
     nonce: int
@@ -174,7 +174,7 @@ def describe_answer(answer: Answer) -> str:
     """Return a clause about an answer, for logs and errors."""
     match answer:
         case {"savepoint": savepoint, "job": job, "state": state}:
-            return f"the savepoint of job {job} is {savepoint}; the job is {state or 'no longer known to Flink'}"
+            return f"the snapshot of job {job} is {savepoint}; the job is {state or 'no longer known to Flink'}"
         case {"checkpoint": checkpoint, "job": job}:
             return f"the checkpoint of job {job} is {checkpoint}"
         case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:

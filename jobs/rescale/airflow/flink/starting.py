@@ -1,4 +1,7 @@
-"""Starts a job from a snapshot: by a jar, by a FlinkDeployment, or by hand. Cancels a job started from a jar."""
+"""Starts a job from a snapshot: runs a jar, patches a FlinkDeployment, or returns the command for a start by hand.
+
+Cancels a job that it has started from a jar.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def check_hand_over(hand_over: HandOver) -> None:
 
 
 def _refuse_old_release(flink: Flink) -> None:
-    """Raise `RequestError` if the cluster refuses Flink's options beside a jar: a field that it does not know."""
+    """Raise `RequestError` if the cluster's release is too old to start a jar with `flinkConfiguration`."""
     # Imports modules about metadata that no DAG needs when it is parsed.
     from rescale.flink.release_line import ReleaseLine
 
@@ -62,9 +65,10 @@ def planned_vertices(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
-    """Start a job unless an earlier try started it, and return the question for its start; for `Print`, the answer.
+    """Start a job unless an earlier try started it, and return the question for its start.
 
-    `seed` identifies this start of the job: all tries have the same seed, and every other start has another one.
+    For `Print`, start nothing, and return the answer with the command. `seed` identifies this start of the job: all
+    tries have the same seed, and every other start has another one.
     """
     if isinstance(hand_over, Print):
         return {"start": start.command}

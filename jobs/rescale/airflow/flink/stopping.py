@@ -1,8 +1,8 @@
-"""Take a job's savepoint, hand the job over, and go back.
+"""Take a job's savepoint, hand the job over, or go back to the old job.
 
 A run that stops a job must be able to start it again, so it first stores everything that the start needs
 (`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back ends the job that was
-started from the result, and starts the old job from the *source* savepoint with its old shape.
+started from the result, and starts the old job from the *source* of the rescale, with its old shape.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 log = logging.getLogger(__name__)
 
 _MOST_SAVEPOINTS = 20
-"""Number of failed savepoints after which a run gives up. Each check sends Flink this many requests."""
+"""Number of failed savepoints after which a run gives up.
+
+Each search for the savepoints of a run sends Flink this many requests.
+"""
 
 CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
 
@@ -47,12 +50,12 @@ asynchronous state (`StreamOperatorStateHandler`)."""
 
 
 class JobToRestart(msgspec.Struct, frozen=True):
-    """A running job: what is needed to take its savepoint (`taking` says how), and to start it again.
+    """A running job, with all that is needed to take its savepoint (`taking` says how), and to start it again.
 
     `directory` is the directory for savepoints, or that of the job's checkpoints if the last checkpoint is the source.
     `parallelism` is the default parallelism of the job. If the hand-over patches a FlinkDeployment, `deployment` has
     the fields of the resource before the rescale, and `nonce` is its `savepointRedeployNonce`. `is_only_one` tells
-    whether no other job of this name ran. `target` is the URI of the result; None if unknown.
+    whether this was the only running job of its name. `target` is the URI of the result; None if unknown.
     """
 
     flink: str
@@ -70,7 +73,10 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the FlinkDeployment was redeployed after the inspection: the job, and maybe its REST API, is gone."""
+        """Whether the FlinkDeployment was redeployed after the inspection.
+
+        If so, the job is gone, and maybe its REST API, too.
+        """
         hand_over = self.hand_over
         return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
@@ -136,8 +142,9 @@ def _savepoint_by_trigger_id(flink: Flink, old_job: JobToRestart, run_name: str)
 
 
 def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
-    """Begin a savepoint, unless the job has ended: Flink may have forgotten a savepoint of this run that ended the job.
+    """Begin a savepoint, unless the job has ended.
 
+    If the job has ended, a savepoint of this run may have stopped it, and Flink may have forgotten that savepoint.
     Raises `StoreError` if the job is not running at the moment.
     """
     job = flink.job(old_job.job_id)
@@ -165,7 +172,10 @@ def _refuse_second_canonical(flink: Flink, old_job: JobToRestart) -> None:
 def hand_job_over(
     hand_over: HandOver, start: Start, run_name: str, old_job: JobToRestart | None
 ) -> FlinkQuestion | Answer:
-    """Start the job from the result, with its new shape. `old_job` is the job whose savepoint this run has taken."""
+    """Start the job from the result, with its new shape.
+
+    `old_job` is the job whose savepoint this run has taken; None if the run has taken none.
+    """
     if old_job is not None and not isinstance(hand_over, Print):
         refuse_running_job(old_job, start, run_name)
     return start_job(hand_over, start, *_seed(run_name, old_job))
@@ -220,10 +230,11 @@ def job_started_by_others(flink: Flink, old_job: JobToRestart, run_name: str) ->
 def started_job_reference(
     old_job: JobToRestart, run_name: str, snapshot: str | None, *, with_old_shape: bool = False
 ) -> str | None:
-    """Return the job id or the FlinkDeployment that this run has started from the result; None if it does not run.
+    """Return the id of the job that this run has started from the result; None if the job does not run.
 
-    With `with_old_shape`, return the job that this run has started again, with its old shape. `snapshot` is what the
-    job was started from: the result, or the job's own savepoint or checkpoint.
+    For a FlinkDeployment, return the name of the resource; None if it was not redeployed from `snapshot`. With
+    `with_old_shape`, the job is the one that this run has started again with its old shape. `snapshot` is what the job
+    was started from: the result, or the job's own savepoint or checkpoint.
     """
     if isinstance(old_job.hand_over, PatchDeployment):
         is_of_run = old_job.is_replaced and read_deployment(old_job.hand_over).spec.snapshot == snapshot
@@ -254,9 +265,10 @@ def still_runs(old_job: JobToRestart) -> bool:
 
 
 def end_pending_work(old_job: JobToRestart, run_name: str) -> FlinkQuestion | None:
-    """End the new job or a savepoint in progress: neither may run beside the old job when it is started again.
+    """Cancel the new job, which must not run beside the old job when that is started again.
 
-    Return the question for its end; None if nothing is left to end.
+    Return the question for the end of the new job. If the old job still runs, cancel nothing, and return the question
+    for the end of its savepoint or cancel. Return None if there is nothing to wait for.
     """
     if old_job.is_replaced:
         return _end_session_job(old_job)
@@ -273,8 +285,8 @@ def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
     """Cancel the job that Flink's operator has started from the result for a FlinkSessionJob.
 
     Return the question for its end; None if no such job runs. Flink's operator itself would submit the old job while
-    the new one is still being cancelled (`SessionJobReconciler.cancelJob`). For a FlinkDeployment, the operator deletes
-    the cluster first.
+    the new one is still being cancelled (`SessionJobReconciler.cancelJob`). A FlinkDeployment needs no cancel, because
+    the operator deletes the cluster before it starts the old job.
     """
     hand_over = old_job.hand_over
     if not isinstance(hand_over, PatchDeployment) or hand_over.resource != "FlinkSessionJob":
@@ -294,7 +306,8 @@ def go_back(old_job: JobToRestart, run_name: str, savepoint: str | None) -> Flin
     """Start the job again from its own savepoint or checkpoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink still knows the savepoint of this run. Raises `RequestError` if somebody else has
-    started or redeployed the job, and `RescaleError` if the job finished by itself or Flink knows no savepoint.
+    started or redeployed the job. Raises `RescaleError` if the job finished by itself, or if `savepoint` is None and
+    Flink knows no savepoint of this run.
     """
     is_replaced = old_job.is_replaced
     if savepoint is None or not is_replaced:
@@ -358,7 +371,10 @@ def _restart_seed(run_name: str, old_job: JobToRestart) -> tuple[str, ...]:
 
 
 def _pending_savepoint(flink: Flink, old_job: JobToRestart, run_name: str) -> FlinkQuestion | None:
-    """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
+    """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping.
+
+    Return None if there is neither.
+    """
     for trigger_id, savepoint in _savepoint_by_trigger_id(flink, old_job, run_name).items():
         if savepoint is None or savepoint.failure is not None:
             continue

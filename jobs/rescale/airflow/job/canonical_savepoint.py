@@ -1,9 +1,10 @@
 """Check that Flink can take a canonical savepoint of a running job, before asking for one.
 
-Flink 2 cannot take one of state in ForSt (`ForStStateBackend.supportsSavepointFormat`), nor of operators with
-asynchronous state, on any backend (`StreamOperatorStateHandler.snapshotState`). Flink does not decline the request: the
-tasks fail, and the job restarts from its last checkpoint, or ends. Neither the job's plan nor a snapshot shows which
-operators have asynchronous state, but their metrics do (`AsyncExecutionController`).
+Flink 2 cannot take a canonical savepoint of state in ForSt (`ForStStateBackend.supportsSavepointFormat`). With any
+state backend, it cannot take one of operators with asynchronous state (`StreamOperatorStateHandler.snapshotState`).
+Flink does not decline the request: the tasks fail, and the job restarts from its last checkpoint, or ends. Neither the
+job's plan nor a snapshot shows which operators have asynchronous state, but their metrics do
+(`AsyncExecutionController`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ASYNC_METRIC_PART = ".asyncStateProcessing."
 """Part of a metric's name that follows the name of an operator with asynchronous state."""
 
 _METRICS_TIMEOUT_SECONDS = 12
-"""Time to wait for metrics: on request, Flink fetches them every 10 s (`metrics.fetcher.update-interval`)."""
+"""Time to wait for metrics: on request, Flink fetches them at most every 10 s (`metrics.fetcher.update-interval`)."""
 
 
 def refuse_canonical(flink: Flink, job: Job) -> None:

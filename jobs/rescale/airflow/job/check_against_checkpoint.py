@@ -1,8 +1,9 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
 The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
-savepoint, and may have another format. So these checks refuse only requests that every later snapshot of the job would
-refuse: wrong operator names, shapes or key hashes. All other findings are warnings in the log, and the plan decides.
+savepoint, and may have another format. So these checks refuse a request only for operator names, shapes or key hashes
+that would be wrong for every later snapshot of the job, too. All other findings are warnings in the log, and the plan
+decides.
 
 Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
 name the hash, or run again.
@@ -45,8 +46,12 @@ def check_against_checkpoint(
     """Check a request against the job's latest checkpoint.
 
     Return whether every operator already has the requested shape. If not, `further_check` gets the resolved request for
-    further checks. `asks_for_approval` tells whether the form or the settings ask for an approval. Raises the error
-    that the plan would raise after the job was stopped; also if the plan would need an approval that nobody asks for.
+    further checks. If the checkpoint cannot be read, or no longer matches the job, only log a warning, and return
+    False.
+
+    Raises the error that the plan would raise after the job was stopped. `asks_for_approval` tells whether the form or
+    the settings ask for an approval. If not, also raises `RequestError` if operators would get different max
+    parallelisms, because such a plan needs an approval.
     """
     if isinstance(checkpoint, UnreadableCheckpoint):
         _warn_unchecked(checkpoint.reason, checkpoint.place)
@@ -201,10 +206,11 @@ def _has_shape(resolved: ResolvedRequest, request: Request) -> bool:
 def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
     """Return the part of the surgery that a checkpoint can check.
 
-    It lacks Kafka partitions, and states of operators that may register more states: before the savepoint, the job may
-    discover Kafka partitions, and operators may register states. A canonical savepoint also lists timers and unchanged
-    states of a changelog, which a checkpoint holds as raw keyed state or not at all. Checkpoint and savepoint have the
-    same operators.
+    The part lacks all changes of Kafka partitions, because the job may discover partitions before the savepoint. It
+    also lacks changes of states if their operator may register more states before the savepoint. Besides, a canonical
+    savepoint lists states that a checkpoint does not list: timers, which may be raw keyed state in the checkpoint, and
+    states in a changelog that have not changed. The operators are the same in checkpoint and savepoint, so all changes
+    of operators are checked.
 
     `operators` are those of the checkpoint. Raises `RequestError` for an operator that is not among them.
     """
@@ -229,7 +235,7 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
 def _is_settled(operator: Operator) -> bool:
     """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
-    An operator without keyed state might not have registered its keyed state yet: Flink writes no handle then.
+    Returns False for an operator without handles of keyed state, because it might register keyed state later.
     """
     keyed_headers = [stream.parsed for stream in operator.managed_keyed]
     operator_headers = [stream.parsed for stream in operator.element_streams]

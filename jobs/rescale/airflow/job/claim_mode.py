@@ -1,4 +1,4 @@
-"""The mode in which a hand-over starts a job with a changelog.
+"""Check of the claim mode in which a hand-over starts a job with a changelog.
 
 In NO_CLAIM mode, the job's first checkpoint must be a full one. Tasks with a changelog cannot make a full checkpoint,
 and fail whenever they are asked for one (`StreamTask.checkForcedFullSnapshotSupport`).

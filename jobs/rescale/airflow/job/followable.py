@@ -21,7 +21,10 @@ _SWITCH_OFF_ADVICE = 'switch "Move the state while the job runs" off; then the j
 def refuse_unfollowable_job(
     flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint
 ) -> None:
-    """Raise `RequestError` if every round would have to move all state; `checkpoint` is the job's latest checkpoint."""
+    """Raise `RequestError` if every round would have to move all state; `checkpoint` is the job's latest checkpoint.
+
+    Also raises it if the result is to refer to files of the source, although the max parallelism changes.
+    """
     if request.files is Files.REFER and changes_max_parallelism(job, request):
         raise RequestError(
             "state that gets other key groups cannot stay in the files of the source",

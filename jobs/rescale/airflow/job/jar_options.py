@@ -1,10 +1,10 @@
 """Logs the options and arguments with which a jar is started, and warns of options that may be missing.
 
-The options are those of the cluster and the form, because Flink does not show all options of a running job. Without an
-option of the running job, the new job may make no checkpoints, or not start at all: the hashmap backend cannot restore
-files of RocksDB. If the run goes back, the old job would not start again either. So the log warns before the job is
-stopped, and names the options that the job's checkpoints reveal. If the job's code sets these options, nothing is
-missing.
+A jar is started with the options of the cluster and the form, because Flink does not show all options of a running job.
+If an option of the running job is missing, the new job may make no checkpoints, or not start at all. For example, the
+hashmap backend cannot restore files of RocksDB. If the run goes back, the old job would not start again either. So the
+log warns before the job is stopped. It names missing options that the job's checkpoint configuration shows. If the
+job's code sets these options, nothing is missing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
 
 
 def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> Iterator[str]:
-    """Yield options that a running job has, as `config` of its checkpoints shows, and that `options` lacks."""
+    """Yield the options that a running job has according to its checkpoint configuration, and that `options` lacks."""
     backend = next((options[name] for name in _BACKEND_OPTIONS if name in options), "").lower()
     for backend_type in ("rocksdb", "forst"):
         if backend_type in (config.state_backend or "").lower() and backend_type not in backend:

@@ -21,7 +21,7 @@ from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import GO_BACK_TASK, HAND_OVER_TASK, LOOK_TASK, TAKE_TASK, XComField
 
 _RETRIES_TO_GO_BACK = 14
-"""Retries for almost an hour: no job runs until the task has succeeded."""
+"""Retries for almost an hour: a job that was stopped does not run again until the task has succeeded."""
 
 
 def job_graph(
@@ -80,5 +80,5 @@ def job_graph(
 
 
 def running_job_graph() -> None:
-    """Create the tasks of a rescale whose running job the form names."""
+    """Create the tasks of a rescale of the running job that the form names."""
     chain(job_graph().last_tasks, job_end_task([LOOK_TASK]))

@@ -31,7 +31,10 @@ from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RescaleError
 
 _PATIENCE_WITH_PENDING_WORK = timedelta(days=1)
-"""Time to wait for the end of a savepoint in progress: it stops the job, and after this time nobody would start it."""
+"""Time to wait for the end of a savepoint in progress, or of the new job.
+
+If a savepoint stopped the job after this time, nobody would start the job again.
+"""
 
 
 class TakeSavepoint(WaitingOperator):
@@ -148,8 +151,8 @@ class GoBack(WaitingOperator):
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
 
-        Whether the run has handed the job over is not checked again. Airflow stores this method's name while the task
-        is deferred.
+        Does not check again whether the run has handed the job over. Airflow stores this method's name while the task
+        is deferred, so the name must not change.
         """
         with task_errors():
             answer_of(event)
@@ -159,8 +162,8 @@ class GoBack(WaitingOperator):
     def _snapshot_to_start_from(self, context: Context, old_job: JobToRestart) -> str | None:
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it.
 
-        The snapshot is the source of this run. If the run was killed after it cancelled the job, it is the job's last
-        checkpoint.
+        The snapshot is the one that `TakeSavepoint` has returned. If that task has no output, but the run has cancelled
+        the job, the snapshot is the job's last checkpoint.
         """
         if self.take_output and self.take_output["job"] == old_job.job_id:
             savepoint: str = self.take_output["savepoint"]

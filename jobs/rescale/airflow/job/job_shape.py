@@ -1,8 +1,8 @@
 """Checks of the requested shape against the running job, before there is a savepoint.
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). It
-does not list the other operators of a chain, which only share the chain's tasks. A parallelism for all operators
-applies to them, too. An operator in the request that is not a vertex may be one of these unlisted operators.
+does not list the other operators of a chain, which run in the same tasks. A parallelism for all operators applies to
+them, too. An operator in the request that is not a vertex may be one of these unlisted operators.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def has_shape(job: Job, request: Request) -> bool:
 def changes_shape_only(request: Request) -> bool:
     """Return whether the request names a shape, and no other change of the state.
 
-    Another format does not count: it is no reason to stop a job. A request without a shape is for a copy.
+    Another format does not count as a change: it is no reason to stop a job. A request without a shape is for a copy.
     """
     return bool(request.parallelism or request.max_parallelism) and not request.surgery
 
@@ -78,7 +78,7 @@ def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_fi
     """Raise `RequestError` if a proof by files is impossible, whatever the source contains (`proof_sentence`).
 
     Such a proof needs state that is copied unchanged: files of RocksDB, which native savepoints and checkpoints may
-    hold; or key groups, if the format stays and both sides are in S3, which has checksums.
+    hold; or key groups, if the format stays, and source and target are in S3, which has checksums.
     """
     if proof is Proof.RECORDS:
         return
@@ -90,13 +90,19 @@ def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_fi
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:
-    """Return whether the max parallelism of any operator changes, or may change if the operator is not a vertex."""
+    """Return whether the max parallelism of any operator changes.
+
+    Returns True if the request names an operator that is not a vertex, because its max parallelism may change.
+    """
     has_other_operators = not _are_vertices(request.max_parallelism, job, request)
     return has_other_operators or not all(_keeps_max_parallelism(vertex, request) for vertex in job.vertices)
 
 
 def _any_keeps_max_parallelism(job: Job, request: Request) -> bool:
-    """Return whether the max parallelism of any operator stays, or may stay if an operator is not a vertex."""
+    """Return whether any operator keeps its max parallelism.
+
+    Returns True if the request names an operator that is not a vertex, because it may keep its max parallelism.
+    """
     has_other_operators = not _are_vertices(request.max_parallelism, job, request)
     return has_other_operators or any(_keeps_max_parallelism(vertex, request) for vertex in job.vertices)
 
@@ -131,7 +137,7 @@ def _chained_parallelisms(vertex: Vertex, job: Job, request: Request) -> Iterato
 
 
 def _requested_number(vertex: Vertex, number_by_selector: Mapping[str, int], request: Request) -> int | None:
-    """Return the number for a vertex from `number_by_selector`, which are parallelisms or max parallelisms by selector.
+    """Return the parallelism, or the max parallelism, that the request has for a vertex in `number_by_selector`.
 
     The selector "" stands for all operators. Returns None if the request has no number for the vertex.
     """

@@ -149,9 +149,9 @@ def _check_plan(
     checkpoints_directory: str,
     live_request: LiveRequest | None,
 ) -> None:
-    """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
+    """Raise, before the job is stopped, the error that its plan would raise afterwards.
 
-    This plans with the job's latest checkpoint: the last one will have the same format.
+    The plan is tried with the job's newest checkpoint, because the checkpoint before the cancel will have its format.
     """
     from rescale.airflow.flink.last_checkpoint import with_newest_checkpoint
     from rescale.airflow.job.followable import refuse_heavy_plan
@@ -163,7 +163,7 @@ def _check_plan(
         if checkpoint.transient_error is not None:
             raise checkpoint.transient_error
         raise RequestError(
-            "the job's last checkpoint is to be the source, but the latest one cannot be used",
+            "the source is to be the job's last checkpoint, but its latest checkpoint so far cannot be used",
             path=checkpoint.place,
             expected="a retained checkpoint that this worker can read",
             found=checkpoint.reason,
@@ -186,8 +186,8 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
     """Raise an error if the job's savepoint could not be read, or the target is occupied.
 
     If the run is to follow the job with checkpoints in `followed_directory`, the target may hold a last round of this
-    job. Any other run is refused if the target has a follower. Every claim is refused: a new savepoint gives a new
-    plan, which cannot resume an earlier one.
+    job. For any other run, a target with a follower is occupied. Any other claim occupies the target: the new savepoint
+    gives a new plan, which cannot resume the plan of that claim.
     """
     from rescale.following.leaving import refuse_taken_target
     from rescale.runstate.follower.rounds import refuse_followed_target

@@ -1,7 +1,7 @@
-"""The latest checkpoint of a running job, which shows what its savepoint will hold, if it can be read.
+"""The latest checkpoint of a running job. If it can be read, it shows what the job's savepoint will hold.
 
-It may be in the memory of the JobManager, or in a place without access for this worker. Flink deletes it as soon as the
-next one is complete.
+It cannot be read if it is in the memory of the JobManager, or in a place without access for this worker. Flink may
+delete it as soon as the next one is complete.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def open_latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot
 
 
 def _place_to_open(reported_uri: str, job: Job, is_retry: bool) -> str:
-    """Return the checkpoint that Flink reported, or for another attempt the directory of the job's checkpoints.
+    """Return the checkpoint that Flink reported; for a retry, return the directory of the job's checkpoints.
 
-    Opening that directory opens the newest checkpoint in it (`createCheckpointDirectory`).
+    Opening that directory opens the newest checkpoint in it. The name of that directory is the job's id
+    (`getCheckpointDirectoryForJob`). If the checkpoint is in another directory, a retry opens the checkpoint again.
     """
     place = normalise(reported_uri)
     return parent(place) if is_retry and name(parent(place)) == job.job_id else place

@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 def _prepare(
     place_xcoms: PlaceXComs, look_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None
 ) -> Summary:
-    """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
+    """Copy files of the job's checkpoints into the target while the job runs, if the result takes files unchanged."""
     old_job = job_to_restart_of(required_output(LOOK_TASK, look_output)["before"])
     if params["while_it_runs"] or old_job.taking is not StopMode.CHECKPOINT:
-        log.info("nothing to do: the job is followed, or it ends with a savepoint")
+        log.info("nothing to do: the job is followed, or its savepoint is the source")
         return {"files": 0}
     if stopped_job(name_of_run(ti)) is not None:
         return {"files": 0}

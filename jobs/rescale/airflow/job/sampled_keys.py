@@ -1,4 +1,4 @@
-"""Check whether a known hash fits the keys of a checkpoint, by a sample."""
+"""Check with a sample of a checkpoint's keys whether a known hash fits them."""
 
 from __future__ import annotations
 
