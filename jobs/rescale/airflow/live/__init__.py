@@ -1,1 +1,1 @@
-"""Rescale while the job runs: rounds move what changes, and the job stands still only for the last round."""
+"""Rescale while the job runs: rounds move what changes, and the job stands still only for the cut-over."""

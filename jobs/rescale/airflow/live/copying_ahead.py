@@ -20,7 +20,7 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""The job is asked for further checkpoints until one has at most this many new bytes."""
+"""The job is asked for further checkpoints until one has at most this many bytes in new files."""
 
 _MOST_FURTHER_CHECKPOINTS = 4
 """Largest number of these further checkpoints."""
@@ -29,7 +29,7 @@ _NO_FILES = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
 def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
-    """Copy the files of the job's newest checkpoint, then of further ones that it makes, until one has few new bytes.
+    """Copy the files of the job's newest checkpoint, then the new files of further ones, until one has few new bytes.
 
     `plan_of` returns the plan for copies from a checkpoint. Returns the result of the last copy. Copies nothing if the
     result takes no file unchanged.

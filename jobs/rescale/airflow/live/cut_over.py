@@ -2,14 +2,14 @@
 
 The last round, which moves the last changes of state, is made while the job still runs, right before the cancel. So the
 job stands still only for the cancel, the publication and the start. Flink caches its answers about checkpoints, and the
-start needs an answer from after the cancel. So the cancel waits until a new answer is due (`answer_watch`). If the job
-makes another checkpoint during this wait, one more round comes first. If this happens again and again, or right before
-the job's end, the last round comes after the cancel. In all cases, the new job processes the records after the last
-checkpoint again.
+start needs an answer from after the cancel. So the cancel waits until Flink's cached answer is about to expire
+(`answer_watch`). If the job makes another checkpoint during this wait, one more round comes first. If this happens
+again and again, or right before the job's end, the last round comes after the cancel. In all cases, the new job
+processes the records after the last checkpoint again.
 
-The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: if the
-task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from its last
-checkpoint, with its old shape, and another run can go on with the rounds. The restarted job does not own that
+All of the cut-over is done in one task, because Airflow needs seconds from one task to the next. Each part can be
+repeated: if the task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from
+its last checkpoint, with its old shape, and another run can go on with the rounds. The restarted job does not own that
 checkpoint (NO_CLAIM), so Flink keeps the checkpoint for the task that goes back. Once the new job has run, further
 tries of the task only look for it: a job that was handed over is neither taken back nor started once more.
 """
@@ -58,7 +58,7 @@ Later attempts do not wait, because the job may make another checkpoint in this 
 """
 
 _MOST_GROWTH_FACTOR = 2
-"""Most bytes that the last round may read, as a multiple of those that the round before it has read."""
+"""Upper bound of the bytes that the last round reads, as a multiple of those that the round before it has read."""
 
 _RETRY_PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
@@ -77,8 +77,8 @@ class CutOver:
     """A cut-over of the job that `follower` follows.
 
     `record` tells later tries, and the task that goes back, what was done to the job. The new job has to run within
-    `give_up_seconds` from the start of the cancel. `parallelism` is its default parallelism; None for the
-    parallelism of most operators.
+    `give_up_seconds` from the start of the cancel. `parallelism` is the default parallelism of the new job; None for
+    the most frequent parallelism of its operators.
     """
 
     old_job: JobToRestart
@@ -97,11 +97,13 @@ class CutOver:
     def prepare(self, newest_round: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it. Return whether the job may be cancelled now.
 
-        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). This
-        method then waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
-        another round comes first: the last round would take longer, or the attempt failed, because the round cannot
-        continue `newest_round` or the job made another checkpoint meanwhile. After `_MOST_ATTEMPTS` failures, the
-        result is True without a last round, which then follows the cancel.
+        `newest_round` is None if no rounds are made. The last round is only made if it would not read many more bytes
+        than `newest_round`. The first `_PATIENT_ATTEMPTS` then wait until Flink's cached answer, which `answers`
+        watches, is about to expire.
+
+        Returns False if another round has to come first. Either the last round would read too much, or the attempt has
+        failed: the last round cannot continue `newest_round`, or the job has made another checkpoint meanwhile. After
+        `_MOST_ATTEMPTS` failed attempts, returns True without a last round, which then follows the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_number = take_source_checkpoint(flink, self.old_job.job_id, self.old_job.directory)
@@ -149,7 +151,7 @@ class CutOver:
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
-        """Make the last round, publish its result, and start the job from it.
+        """Publish the result of the last round, which is made before if necessary, and start the job from it.
 
         Returns the plan of the last round, and the answer about the new job. Raises `WentBackError` if this or an
         earlier try failed, and the job was started again with its old shape; the target may then belong to another run.
@@ -267,7 +269,7 @@ class CutOver:
         return round_plan
 
     def _restart_old_job(self, error: RescaleError) -> WentBackError:
-        """Start the job again with its old shape, and return the error of the run."""
+        """Start the job again with its old shape, and return the error with which the run fails."""
         self._end_pending_work()
         question_or_answer = go_back(
             self.old_job, self.record.run_name, checkpoint_for_restart(self.old_job, self.record.checkpoint_number)

@@ -1,9 +1,10 @@
 """The question whether a followed job may be cut over. It shows the newest round; rounds go on while it waits.
 
-The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
-waits. If the settings require an approval above a size, the task is deferred until the rounds end even if no approval
-is needed yet, because the state may grow. After ten minutes without an answer, and after *Not yet*, it asks again with
-newer figures. The decision is stored beside the target, where the task that follows the job reads it.
+The task holds no worker while it waits: it is deferred until the last round would be short enough, and then parked
+until there is an answer (`TaskAwaitingInput`). If the settings require an approval above a size of state, the task is
+deferred even if no approval is needed yet, because the state may grow. After ten minutes without an answer, and after
+*Not yet*, the task asks again with newer figures. The decision is stored beside the target, where the task that follows
+the job reads it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ _PAUSE_AFTER_NOT_YET = timedelta(minutes=5)
 
 
 class AskToCutOver(HITLOperator):
-    """Operator that asks for the cut-over as soon as the last round would be short, unless nobody has to approve."""
+    """Operator that asks for the cut-over as soon as the last round would be short enough.
+
+    The task is skipped if nobody has to approve the cut-over.
+    """
 
     template_fields = ()
 
@@ -60,7 +64,7 @@ class AskToCutOver(HITLOperator):
         )
 
     def execute(self, context: Context) -> Any:
-        """Ask if the last round would be short enough; if not, defer the task, and look again."""
+        """Ask the question if the last round would be short enough; otherwise, defer the task, and look again later."""
         with task_errors():
             if not trimmed_values(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
@@ -136,7 +140,7 @@ def cut_over_question_text(newest_round: Mapping[str, Any]) -> str:
     from rescale.report.renderers.markdown import render_markdown
 
     if "round" not in newest_round:
-        text = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
+        text = "All records keep their key groups, so nothing has to be moved in rounds."
     else:
         bytes_per_second, last_round_seconds = newest_round["change_rate"], newest_round["last_round_seconds"]
         rows = [

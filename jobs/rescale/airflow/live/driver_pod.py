@@ -1,7 +1,8 @@
-"""Driver pods of the task that follows a job, if steps run in pods: one for a single step, or one for all rounds.
+"""Driver pods for work on a running job, if steps run in pods: one for a single step, or one for all rounds.
 
-A pod is made from the same template as the pods of other steps. The worker orders rounds through the store, so it needs
-no connection to the pod. The pod ends with its task: the task deletes the pod, or the pod misses the task's heartbeats.
+A pod is made from the same template as the pods of other steps. The worker orders rounds through the store (`mailbox`),
+so it needs no connection to the pod. The task deletes its pod. If the task is killed before, the pod for rounds ends by
+itself after some minutes, because it misses the task's signs of life.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _ENDED_PHASES = ("Failed", "Succeeded")
 
 
 class DriverPod:
-    """A pod whose driver runs `arguments` (the main's module, and its arguments) until the `with` block ends.
+    """A pod whose driver runs a Python module; the pod is deleted when the `with` block ends.
 
-    `template` is the path of the pod template, to whose labels `labels` are added. `log_line` is called with each line
-    of the driver's log.
+    `arguments` are the name of the module, and the arguments of its command line. `template` is the path of the pod
+    template, to whose labels `labels` are added. `log_line` is called with each line of the driver's log.
     """
 
     def __init__(

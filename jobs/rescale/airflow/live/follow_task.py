@@ -22,7 +22,7 @@ _RETRIES: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": False,
 }
-"""Many retries, because the task may run for days, with short pauses, because the job may stand still."""
+"""The task has many retries, because it may run for days. They come soon, because the job may stand still."""
 
 
 def _follow(

@@ -55,7 +55,7 @@ def follow_and_cut_over(
     """Follow the job that was inspected, cut it over, and return the summary of the result.
 
     `known_places` has the target if the form does not. `cut_over_limits` are the first and the last instant for a
-    cut-over, if limited.
+    cut-over; None for no limit.
     """
     live_request = live_request_of(params)
     assert live_request is not None
@@ -106,7 +106,7 @@ def _discarding_rounds_of_closed_window(target: str) -> Iterator[None]:
 
 
 def _report_and_remove_rounds(plan: Plan, connection: str | None, ti: Any) -> None:
-    """Put the report beside the published result, then remove the follower's files, even if there is no report."""
+    """Put the report beside the published result, then remove the follower's files, even if the report failed."""
     with _logging_final_errors():
         log.info("%s", put_report(plan, rounds=described_rounds(plan.target)))
         ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, connection)))
@@ -148,7 +148,10 @@ def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
 
 
 def _summary_of_run(plan: Plan, old_job: JobToRestart, start_answer: Answer) -> Summary:
-    """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
+    """Return the summary of the run.
+
+    It has the fields that the tasks `plan`, `publish` and `hand_over` return for a job that is stopped first.
+    """
     certificate = places_of(plan).certificate
     return {
         "plan": places_of(plan).plan,

@@ -40,13 +40,16 @@ class RoundsRunner(Protocol):
 
 @dataclass(frozen=True)
 class Mover:
-    """Moves and validates state of claimed plans: `move_all` all of it, `rounds_runner` only changes."""
+    """Moves and validates the state of claimed plans: `move_all` moves all state, `rounds_runner` only changes."""
 
     move_all: Callable[[Plan, Proof], None]
     rounds_runner: RoundsRunner
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate state of a plan: changes in the process or pod for rounds, all state in another."""
+        """Move and validate the state of a claimed plan.
+
+        Changes are moved in the process or pod for rounds, all state in a process or pod of its own.
+        """
         (self.rounds_runner.move if proof is Proof.CHANGES else self.move_all)(plan, proof)
 
 

@@ -68,13 +68,13 @@ class RoundDisplay:
             self.ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPage.compress(page)))
 
     def show_without_rounds(self, waits_for: str, *, needs_approval: bool) -> None:
-        """Show what the cut-over waits for, if no rounds are made; each reason is shown once."""
+        """Show what the cut-over waits for, if no rounds are made. Does nothing if that has not changed."""
         target = self.follower.target
         document = {"is_short": True, "asks": needs_approval, "waits_for": waits_for, "target": target}
         if document != self._shown_document:
             self._shown_document = document
             log.info(
-                "no rounds: the result uses the files of the job's last checkpoint unchanged; waits for %s",
+                "no rounds: the result uses files of the job's last checkpoint unchanged; the cut-over waits for %s",
                 waits_for,
             )
             self._put(document)
@@ -87,7 +87,7 @@ class RoundDisplay:
 
     @cached_property
     def _plan(self) -> PlanDocument:
-        """The plan of a full run, for the report, with the sentences about the cut-over."""
+        """The plan of a full run, for the report, with a warning about records that the new job processes again."""
         full_plan = with_newest_checkpoint(self.old_job.directory, self.follower.plan_full)
         document = plan_document(full_plan.plan, full_plan.snapshot, full_plan.source_offsets)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

@@ -75,7 +75,7 @@ class Watch:
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.
 
-        After a redeployment, Flink may describe the new job: it may have the same id (FLINK-35831).
+        After a redeployment, Flink is not asked, because it may describe the new job under the same id (FLINK-35831).
         """
         if self.record.phase is None:
             return False
@@ -175,9 +175,10 @@ class Watch:
     def is_last_round_short(self, newest_round: Round) -> bool:
         """Return whether a last round after `newest_round` would be short enough.
 
-        Always False for the first round after the base: it moves all changes since the base was begun, and takes longer
-        than the last round would. Also False for a round of an earlier try, because the duration of its predecessor is
-        unknown.
+        If the form sets no limit, it is short enough if it takes at most `_SHORT_ROUND_SECONDS`, or if rounds no longer
+        get shorter. Always False for the base and the first round after it: that round moves all changes since the base
+        was begun, and takes longer than the last round would. Also False for a round of an earlier try, because the
+        duration of its predecessor is unknown.
         """
         last_round_seconds, previous_round_seconds, limit_seconds = (
             newest_round.last_round_seconds,
@@ -211,10 +212,10 @@ class Watch:
         return "an approval" if self.needs_approval(newest_round) and decision is None else None
 
     def _decision(self) -> Decision | None:
-        """Return the approval of the cut-over; None if there is no answer yet, or if nobody has to approve.
+        """Return the approval of the cut-over, or None if there is no answer for this run.
 
-        Raises `RequestError` if somebody has given the cut-over up, or if the answer is from another run, which asked
-        about its own rounds.
+        Raises `RequestError` if somebody has given the cut-over up in this run. If an approval is needed, also raises
+        it for an answer in another run, which asked about its own rounds.
         """
         decision = cut_over_decision(self.follower.target)
         if decision is None:
@@ -250,7 +251,7 @@ class Watch:
         )
 
     def needs_approval(self, newest_round: Round | None) -> bool:
-        """Return whether somebody has to approve the cut-over: the form says so, or a rule for all plans.
+        """Return whether the form, or a rule for all plans, requires an approval of the cut-over.
 
         `newest_round` is None if no rounds are made. Every round is checked, because the state may have grown.
         """
@@ -289,7 +290,8 @@ class Watch:
         """Wait until the next round is due, or until the cut-over may begin.
 
         After a round that is not short enough, the next round is due at once. After a short one, it is due when a pause
-        is over and the job has made another checkpoint. The form's limit for bytes a second may lengthen the pause.
+        is over and the job has made another checkpoint. In both cases, the form's limit for bytes a second may cause a
+        longer pause.
         """
         is_short = self.is_last_round_short(newest_round)
         pause_seconds = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest_round.seconds or 0.0)) if is_short else 0.0
@@ -318,6 +320,7 @@ class Watch:
                 operator=self.old_job.name,
                 expected="a running job",
                 found="a job that Flink does not know" if job is None else job.state,
-                advice="if it was cancelled on purpose, use a follower on a command line: finishing it makes the "
-                "result from the job's last checkpoint. If not, start the job again, and run with another target",
+                advice="if it was cancelled on purpose, use a follower on a command line instead: when you finish it, "
+                "it makes the result from the job's last checkpoint. If not, start the job again, and run with another "
+                "target",
             )
