@@ -108,7 +108,7 @@ def first_fresh_request_time(flink: Flink, end_time: float) -> float:
 class AnswerWatch:
     """Watch over Flink's cached answer about a job's checkpoints, to learn when Flink made it.
 
-    A thread asks ten times a second, from the start of the `with` block to its end.
+    A thread asks Flink ten times a second, from the start of the `with` block to its end.
     """
 
     def __init__(self, flink: Flink, job_id: str) -> None:

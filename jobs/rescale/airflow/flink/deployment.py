@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 class DeploymentSpec(msgspec.Struct, frozen=True):
     """Fields of the specification that a rescale sets; None for an absent field.
 
-    With `no_claim` the options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
+    With `no_claim`, Flink's options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
     """
 
     snapshot: str | None

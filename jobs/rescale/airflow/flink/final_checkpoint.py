@@ -148,7 +148,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints_d
     newest_number = newest_complete_checkpoint(checkpoints_directory)
     first_fresh_time = first_fresh_request_time(flink, time.monotonic())
     completed_number: int | None = None
-    # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
+    # If the checkpoint is gone, it is not from an earlier start: Flink deletes no checkpoints of those.
     while newest_number is not None and newest_number in complete_checkpoints(checkpoints_directory):
         completed_number = _completed_number(flink.latest_checkpoints(job_id))
         if completed_number is not None and completed_number >= newest_number:

@@ -24,8 +24,8 @@ def derived_ids(*seed_parts: str) -> Iterator[str]:
 def running_job_id(flink: Flink, *seed: str) -> str | None:
     """Return the id of the running job that was started with this seed; None if no such job runs.
 
-    All ids of the seed are looked up, even after an id that Flink does not know: Flink forgets ended jobs
-    (`jobstore.expiration-time`), so a later start may have the next id.
+    Looks for all ids of the seed: if Flink has forgotten an ended job with the first id (`jobstore.expiration-time`),
+    the job with the next id may still run.
     """
     running_ids = {job.job_id for job in flink.jobs() if not job.has_ended}
     return next((job_id for job_id in derived_ids(*seed) if job_id in running_ids), None)

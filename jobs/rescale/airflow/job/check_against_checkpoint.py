@@ -208,9 +208,9 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
 
     The part lacks all changes of Kafka partitions, because the job may discover partitions before the savepoint. It
     also lacks changes of states if their operator may register more states before the savepoint. Besides, a canonical
-    savepoint lists states that a checkpoint does not list: timers, which may be raw keyed state in the checkpoint, and
-    states in a changelog that have not changed. The operators are the same in checkpoint and savepoint, so all changes
-    of operators are checked.
+    savepoint lists states that a checkpoint does not list. These are timers, which may be raw keyed state in the
+    checkpoint, and unchanged states of a changelog. The operators are the same in checkpoint and savepoint, so all
+    changes of operators are checked.
 
     `operators` are those of the checkpoint. Raises `RequestError` for an operator that is not among them.
     """

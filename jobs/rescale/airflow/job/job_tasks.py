@@ -151,7 +151,7 @@ def _check_plan(
 ) -> None:
     """Raise, before the job is stopped, the error that its plan would raise afterwards.
 
-    The plan is tried with the job's newest checkpoint, because the checkpoint before the cancel will have its format.
+    The plan is tried with the job's newest checkpoint: the checkpoint before the cancel will have the same format.
     """
     from rescale.airflow.flink.last_checkpoint import with_newest_checkpoint
     from rescale.airflow.job.followable import refuse_heavy_plan

@@ -83,7 +83,7 @@ def check_native_savepoint(
 
 
 def _alternative_advice(flink: Flink, job: Job) -> str:
-    """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
+    """Return the advice to use another snapshot, which holds everything and can be rescaled to every shape."""
     is_canonical_possible = canonical_obstacle(flink, job) is None
     return (
         _CHOOSE_CANONICAL

@@ -151,7 +151,7 @@ class CutOver:
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
-        """Publish the result of the last round, which is made before if necessary, and start the job from it.
+        """Make the last round if it is not made yet, publish its result, and start the job from it.
 
         Returns the plan of the last round, and the answer about the new job. Raises `WentBackError` if this or an
         earlier try failed, and the job was started again with its old shape; the target may then belong to another run.

@@ -1,8 +1,8 @@
 """Driver pods for work on a running job, if steps run in pods: one for a single step, or one for all rounds.
 
 A pod is made from the same template as the pods of other steps. The worker orders rounds through the store (`mailbox`),
-so it needs no connection to the pod. The task deletes its pod. If the task is killed before, the pod for rounds ends by
-itself after some minutes, because it misses the task's signs of life.
+so it needs no connection to the pod. The task deletes its pod. If the task is killed before that, a pod for rounds
+ends by itself after some minutes, because it misses the task's signs of life.
 """
 
 from __future__ import annotations
