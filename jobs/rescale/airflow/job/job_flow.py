@@ -39,7 +39,8 @@ def job_graph(
         take_task = TakeSavepoint(
             task_id=TAKE_TASK,
             task_display_name="Take the savepoint",
-            doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
+            doc_md="Lets Flink write the job's savepoint, for which no worker waits; or cancels the job after a "
+            "checkpoint.",
             old_job_document=look_task["before"],
         )
     with TaskGroup("live", prefix_group_id=False, group_display_name="While it runs"):
