@@ -24,7 +24,7 @@ from rescale.airflow.steps.retries import TaskEnded
 from support.dag_runner import dag_runner
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
-from support.session_cluster import SessionCluster, native_options, take_checkpoint
+from support.session_cluster import HEAP_TIMERS, ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 
@@ -140,6 +140,18 @@ def test_wrong_argument_of_a_hand_over_is_refused(argument: str, value: Any, pat
     with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value"):
         run_operator(operator, "wrong")
     patch_of_deployment.assert_not_called()
+
+
+@pytest.mark.slow
+def test_native_savepoint_that_would_lack_timers_is_not_taken(cluster: SessionCluster) -> None:
+    job_id = cluster.run(2, main="Alarms", options={**native_options(cluster, HEAP_TIMERS), **ONE_CHECKPOINT})
+    take_checkpoint(cluster, job_id)
+    folder = cluster.folder / "native-savepoints"
+    arguments = {"flink": cluster.address, "job": job_id, "savepoints": str(folder), "savepoint_format": "native"}
+    with pytest.raises(TaskEnded, match="would lose timers of this job, which keeps them on the heap"):
+        run_operator(TakeSavepointOperator(task_id="take", taking="stop", **arguments), "native")
+    assert cluster.job(job_id).runs
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ class FlinkWithOneName:
     def __init__(self) -> None:
         self.states: dict[str, str] = {}
         self.savepoints: dict[str, list[str]] = {}
+        self.state_backend = "HashMapStateBackend"
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> Any:
         """Return the answer to a request; None if Flink does not know the resource."""
@@ -39,6 +40,8 @@ class FlinkWithOneName:
             return {"jid": job_id, "name": "clicks", "state": state, "vertices": [vertex]}
         if rest == "config":
             return {"execution-config": {"job-parallelism": 1}}
+        if rest == "checkpoints/config":
+            return {"state_backend": self.state_backend}
         if method == "POST":
             self.savepoints.setdefault(job_id, []).append(body["triggerId"])
             return {}
@@ -89,4 +92,13 @@ def test_job_that_was_started_again_is_not_stopped_by_a_retry(flink: FlinkWithOn
     flink.states = {FIRST: "FINISHED", SECOND: "RUNNING"}
     with pytest.raises(TaskEnded, match="the job has ended without a savepoint of this run"):
         take(address, state, "stop")
+    assert not flink.savepoints
+
+
+def test_native_savepoint_of_rocksdb_is_refused_if_no_checkpoint_shows_where_timers_are(
+    flink: FlinkWithOneName, address: str
+) -> None:
+    flink.states[FIRST], flink.state_backend = "RUNNING", "EmbeddedRocksDBStateBackend"
+    with pytest.raises(TaskEnded, match="it is unknown whether a native savepoint of this job would be complete"):
+        take(address, TaskState())
     assert not flink.savepoints

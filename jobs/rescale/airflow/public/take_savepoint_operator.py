@@ -17,7 +17,10 @@ from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.retries import task_errors
-from rescale.flink_rest.client import SavepointFormat, StopMode
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
+from rescale.flink_rest.running_job import Job
+from rescale.planning.request.request import make_request
+from rescale.storage.locations import join
 from rescale.text.errors import RequestError
 
 _JOB_KEY = "rescale_job"
@@ -37,7 +40,8 @@ class TakeSavepointOperator(WaitingOperator):
     :param job: name of a running job, if it is unique, or its id.
     :param savepoints: directory in which Flink writes the savepoint.
     :param savepoint_format: `canonical`, or `native` for the state backend's own files. With RocksDB, a native
-        savepoint lacks timers that are on the heap; the operator does not check whether there are any.
+        savepoint lacks timers that the job keeps on the heap. So the task fails, and takes none, unless the job's
+        latest checkpoint can be read and shows that there are no such timers.
     :param taking: fate of the job: `run on`, `stop` (stop with savepoint) or `cancel`.
     """
 
@@ -73,7 +77,6 @@ class TakeSavepointOperator(WaitingOperator):
 
     def _inspect_job(self) -> JobToRestart:
         from rescale.airflow.flink.inspection import inspect_job
-        from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
         savepoint_format = SavepointFormat(self.savepoint_format or SavepointFormat.CANONICAL)
         taking = StopMode(self.taking or StopMode.RUN_ON)
@@ -86,14 +89,26 @@ class TakeSavepointOperator(WaitingOperator):
                 advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
             )
         old_job = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
-        if savepoint_format is SavepointFormat.CANONICAL:
-            with open_flink(self.flink) as flink:
-                if (job := flink.job(old_job.job_id)) is not None:
-                    refuse_canonical(flink, job)
+        with open_flink(self.flink) as flink:
+            if (job := flink.job(old_job.job_id)) is not None:
+                _refuse_incomplete(flink, job, old_job.directory, savepoint_format)
         return msgspec.structs.replace(old_job, taking=taking)
 
     def _run_name(self, context: Context) -> str:
         return task_name(context)
+
+
+def _refuse_incomplete(flink: Flink, job: Job, directory: str, savepoint_format: SavepointFormat) -> None:
+    """Raise `RequestError` if Flink cannot take a savepoint of this format, or if the savepoint may lack timers."""
+    from rescale.airflow.job.canonical_savepoint import refuse_canonical
+    from rescale.airflow.job.latest_checkpoint import open_latest_checkpoint
+    from rescale.airflow.job.native_savepoint import check_native_savepoint
+
+    if savepoint_format is SavepointFormat.CANONICAL:
+        refuse_canonical(flink, job)
+    else:
+        request = make_request(join(directory, "savepoint"), join(directory, "result"))  # asks for the same shape
+        check_native_savepoint(flink, job, request, open_latest_checkpoint(flink, job, request))
 
 
 def _runs_under_another_id(old_job: JobToRestart) -> bool:

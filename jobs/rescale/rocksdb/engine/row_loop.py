@@ -1,7 +1,7 @@
-"""Compiled loops that copy rows from a RocksDB iterator into a buffer. Import this module inside functions (see `compiled`).
+"""Compiled loops that copy rows from a RocksDB iterator into a buffer.
 
-The loops call RocksDB's functions by the names that `library` registers, not by address, so that the machine code can
-be cached on disk for later processes.
+Import this module inside functions (see `compiled`). The loops call RocksDB's functions by the names that `library`
+registers, not by address, so that the machine code can be cached on disk for later processes.
 """
 
 from __future__ import annotations
