@@ -1,4 +1,4 @@
-"""Checks addresses of Flink's REST API that users give."""
+"""Checks the address of Flink's REST API that a user gives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rescale.text.errors import RequestError
 
 
 def address_of(text: str, login_advice: str) -> str:
-    """Return an address of Flink's REST API, without a slash at its end.
+    """Return the address `text` of Flink's REST API, without slashes at its end.
 
-    Raises `RequestError` if `text` is no such address, or contains a login or password; `login_advice` says what to do
-    about these.
+    Raises `RequestError` if `text` is not an http or https URL with a host, or has a query. Raises `RequestError` with
+    `login_advice` if it contains a login or password.
     """
     try:
         parts = urlsplit(text)

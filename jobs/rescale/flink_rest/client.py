@@ -1,10 +1,11 @@
 """Client for the part of Flink's REST API that a rescale needs: jobs, savepoints, jars.
 
 Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: another try may
-succeed. A request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or
-savepoint that Flink does not know: Flink forgets finished savepoints after `rest.async.store-duration`, and ended jobs
-after `jobstore.expiration-time`. Only a 404 from Flink itself counts as unknown, because a misconfigured proxy also
-answers with 404, while the job may be running.
+succeed. A request that Flink refuses raises `RequestError` with Flink's message.
+
+Flink forgets finished savepoints after `rest.async.store-duration`, and ended jobs after `jobstore.expiration-time`.
+Most methods return None for a job or savepoint that Flink does not know. It counts as unknown only if the answer 404
+comes from Flink itself: a misconfigured proxy also answers with 404, although the job may be running.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ class SavepointFormat(StrEnum):
     """Format of a savepoint (`SavepointFormatType`)."""
 
     CANONICAL = "canonical"
-    """The format that is the same for all state backends. It holds all timers, and can be rescaled to every shape."""
+    """The format that is the same for all state backends.
+
+    It holds all timers, and can be rescaled to any parallelism and max parallelism.
+    """
 
     NATIVE = "native"
     """The files of the state backend; those of RocksDB lack the timers that the job keeps on the heap."""
@@ -89,14 +93,14 @@ class StateBackend(NamedTuple):
 
 
 class SavepointProgress(NamedTuple):
-    """Progress of a savepoint: it has a `location` if it is complete, a `failure` if it failed, or neither yet."""
+    """Progress of a savepoint: its `location` if it is complete, its `failure` if it failed, neither while it runs."""
 
     location: str | None
     failure: str | None
 
 
 class CheckpointProgress(NamedTuple):
-    """Progress of a triggered checkpoint; one that `has_ended` has a `number`, or a `failure` if it failed."""
+    """Progress of a triggered checkpoint. Once it `has_ended`, it has a `number`, or a `failure` if it failed."""
 
     has_ended: bool
     failure: str | None
@@ -128,8 +132,9 @@ class PackagedProgram(NamedTuple):
 class Flink:
     """Client for the REST API of a Flink cluster, as a context manager.
 
-    `address` may contain a path, for a proxy. `headers` are sent with every request. `access_advice` is the advice if
-    Flink's proxy denies access. `transport` are httpx's arguments for certificates and proxies (`verify`, `proxy`).
+    `address` may contain a path, for a proxy. `headers` are sent with every request. `access_advice` is the advice in
+    the error if Flink, or a proxy before it, denies access. `transport` are httpx's arguments for certificates and
+    proxies (`verify`, `proxy`).
     """
 
     def __init__(
@@ -238,7 +243,7 @@ class Flink:
         self._require("POST", f"/jobs/{job_id}/{path}", Accepted, body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> SavepointProgress | None:
-        """Return the progress of a savepoint, which may stop the job, or None if Flink does not know the trigger id."""
+        """Return the progress of a savepoint or stop-with-savepoint, or None if Flink does not know the trigger id."""
         answer = self._request("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
         if answer is None:
             return None
@@ -252,8 +257,8 @@ class Flink:
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, is_full: bool = False) -> None:
         """Begin a checkpoint, unless a checkpoint with this trigger id has begun already.
 
-        `CheckpointTriggerHandler` exists since Flink 1.17. A `is_full` checkpoint shares no files with earlier
-        checkpoints; otherwise, the job's configuration decides.
+        `CheckpointTriggerHandler` exists since Flink 1.17. With `is_full`, the checkpoint shares no files with earlier
+        checkpoints; otherwise, the job's configuration decides whether it does.
         """
         body = {"checkpointType": "FULL" if is_full else "CONFIGURED", "triggerId": trigger_id}
         if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, refusal_statuses=(404, 405)) is None:
@@ -308,9 +313,10 @@ class Flink:
         return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
 
     def run_jar(self, program: PackagedProgram, job_id: str, start: Start) -> None:
-        """Start a job from a snapshot; Flink must restore all of its state, and refuses a second job with the same id.
+        """Start the program's job with the id `job_id` from a snapshot. Flink refuses a second job with the same id.
 
-        The job does not own the snapshot's files (`RestoreMode.NO_CLAIM`).
+        The job must restore all state of the snapshot (`allowNonRestoredState` is false). It does not own the
+        snapshot's files (`RestoreMode.NO_CLAIM`).
         """
         options = dict(program.options)
         if start.max_parallelism is not None:

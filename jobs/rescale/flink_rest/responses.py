@@ -1,6 +1,6 @@
 """Response bodies of Flink's REST API: the fields that a rescale reads, and parsers of texts in them.
 
-If a body lacks these fields, the answer is not from Flink.
+A body that lacks a field without a default value is not from Flink.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS = (
     (3600.0, "h hour hours"),
     (86400.0, "d day days"),
 )
-"""Seconds of a unit, and its labels (`TimeUtils.TimeUnit`); a number without a unit is in milliseconds."""
+"""Length of each unit in seconds, and its labels (`TimeUtils.TimeUnit`). A number without a unit is in milliseconds."""
 _SECONDS_BY_UNIT = {"": 0.001, **{label: seconds for seconds, labels in _UNITS for label in labels.split()}}
 
 
@@ -111,7 +111,10 @@ class Dashboard(msgspec.Struct, rename="kebab"):
 
 
 class Externalization(msgspec.Struct):
-    """Whether checkpoints are retained, also after cancellation (`CheckpointConfigInfo.ExternalizedCheckpointInfo`)."""
+    """Whether checkpoints are retained (`enabled`), and whether cancelling the job deletes them nevertheless.
+
+    Flink's class is `CheckpointConfigInfo.ExternalizedCheckpointInfo`.
+    """
 
     enabled: bool = False
     delete_on_cancellation: bool = False

@@ -40,7 +40,10 @@ class _JobState(msgspec.Struct, frozen=True):
 
 
 class JobOverview(_JobState, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and in `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current.
+
+    `tasks` has the number of tasks in each state, and the number of all tasks as `total`.
+    """
 
     tasks: Mapping[str, int] = {}
 
