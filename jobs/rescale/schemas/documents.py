@@ -1,7 +1,7 @@
 """The published documents: their types, and the version of each schema.
 
-The version of a schema changes whenever the schema accepts other documents. `tests/schemas` compares each schema,
-without its descriptions, with the digest of its version.
+The version of a schema changes whenever the set of documents that it accepts changes. A test in `tests/schemas`
+computes the digest of each schema without its descriptions, and compares it with the digest recorded for its version.
 """
 
 from __future__ import annotations
