@@ -106,7 +106,7 @@ def test_follower_of_a_misspelt_directory_says_what_to_check(
         follow(follower, 1)
     (line,) = messages
     assert line.startswith("waiting for the first complete checkpoint in ")
-    assert line.endswith("/jbo: check that the job runs, and has this directory")
+    assert line.endswith("/jbo: check that the job runs, and that its checkpoints are in this directory")
 
 
 @pytest.mark.parametrize("published", [False, slow(True)])

@@ -1,1 +1,1 @@
-"""Following a running job: its checkpoints become rounds of a result, the last of which is the result itself."""
+"""Following a running job: a checkpoint becomes a round with its rescaled state, and the last round is the result."""

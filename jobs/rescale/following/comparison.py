@@ -22,11 +22,12 @@ from rescale.text.errors import IntegrityError, RequestError
 def compare_records(
     target: str, newest: Round, validate: Callable[[Plan, Proof], None], say: Callable[[str], None]
 ) -> Round:
-    """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
+    """Compare every record of the newest round with its checkpoint, and return the round with `compared` set.
 
-    `validate` compares the result of a plan with its source. Returns the round, with `compared`. If round and
-    checkpoint differ, removes all rounds, so that none of them is continued, and raises `IntegrityError`. Raises
-    `RequestError`, and removes nothing, if another follower has removed the round meanwhile.
+    Returns the round unchanged if it is a base, or if a round since the base was compared before. `validate` compares
+    the result of a plan with its source. If round and checkpoint differ, removes all rounds, so that none of them is
+    continued, and raises `IntegrityError`. If another follower has removed the round meanwhile, removes nothing, and
+    raises `RequestError`.
     """
     if newest.kind is RoundKind.BASE or newest.compared is not None:
         return newest

@@ -1,4 +1,4 @@
-"""Failures of rounds that would repeat for as long as later rounds continue the same round."""
+"""Removes rounds after a failure that each later try would repeat, because it would read the same damaged files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rescale.storage.locations import contains
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 
 Prune = Callable[[Round | None], None]
-"""Function that removes what no round after the given one needs; all rounds and pins for None."""
+"""Function that removes all rounds and pins that no round after the given one needs; None removes all of them."""
 
 
 @contextmanager
 def removing_failed(pins: Pins, newest: Round | None, prune: Prune, say: Callable[[str], None]) -> Iterator[None]:
-    """Remove the round of the block, and its pins, if it fails for good: it would fail again and again.
+    """If the round that the block makes fails for good, remove it and its pins: another try would fail, too.
 
-    Removes all rounds if a file is damaged that each later round reads, too.
+    Removes all rounds if the damaged file belongs to a round, or its checkpoint, that later rounds read, too.
     """
     try:
         yield
@@ -37,7 +37,10 @@ def removing_failed(pins: Pins, newest: Round | None, prune: Prune, say: Callabl
 def removing_failed_last(
     pins: Pins, newest_round: Callable[[], Round | None], prune: Prune, planned: RoundPlan
 ) -> Iterator[None]:
-    """Remove all rounds if the last round, in the block, cannot continue them; then another try moves all state."""
+    """If the last round, which the block makes, cannot continue the earlier rounds, remove these.
+
+    Then another try moves all state.
+    """
     try:
         yield
     except (SnapshotError, IntegrityError) as error:

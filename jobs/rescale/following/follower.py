@@ -1,17 +1,17 @@
 """The follower: checkpoint after checkpoint of a running job becomes a round beside a target.
 
 A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
-round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
-the levels of the databases, the next round continues the first round after the base, with all changes since then, and
-replaces the rounds in between. A checkpoint that continues no round becomes a new base. Files beside the target record
-progress (`runstate.follower`).
+round before. A round is a published result of its own, in a place that no job restores from. Each round takes a free
+level of the RocksDB databases. Once no level is left to spare, the next round continues the first round after the base
+instead: it has all changes since then, and replaces the rounds in between. A checkpoint that cannot continue any round
+becomes a new base. Files beside the target record progress (`runstate.follower`).
 
-A round refers to the SST files of the round before it. The last round must not depend on other rounds: so their SST
+A round refers to the SST files of the round before it. The last round must not depend on other rounds. So their SST
 files are copied into the target while the job still runs (`runstate.preparation`).
 
 The proof of a round compares the keys that have changed, but cannot show that no changed key was missed. So, while the
 job runs, every record of the first round after a base is compared with its checkpoint, too. All later rounds continue
-that round, so a wrong row would stay in them.
+that round, so they would keep a wrong row of it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
 _MOST_ATTEMPTS = 5
-"""Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
+"""Largest number of attempts to pin a checkpoint: Flink may delete some of its files before its `_metadata`."""
 
 Mover = Callable[[Plan, Proof], None]
 """Function that moves the state of a claimed plan and certifies the result."""
@@ -84,9 +84,10 @@ Mover = Callable[[Plan, Proof], None]
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `run_identity` is for claims, and `say` gets sentences for the user.
+    """Follower of `job` that makes rounds beside `target`.
 
-    `while_waiting` is called again and again during the wait for a checkpoint; an error that it raises ends the wait.
+    `run_identity` identifies the run in claims, and `say` is called with sentences for the user. `while_waiting` is
+    called again and again during the wait for a checkpoint; an error that it raises ends the wait.
     """
 
     target: str
@@ -122,7 +123,9 @@ class Follower:
 
     @contextmanager
     def following(self, *, pins_checkpoints: bool = True) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds. A block that makes none needs no pins.
+        """Begin to follow the job, or go on, for a block that makes rounds.
+
+        If the block makes no rounds, `pins_checkpoints` may be False.
 
         Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
         left.
@@ -139,10 +142,10 @@ class Follower:
 
     @contextmanager
     def _pinning(self) -> Iterator[None]:
-        """Pin what was flushed for each checkpoint that the job completes while the block runs.
+        """Pin the flushed files of each checkpoint that the job completes while the block runs.
 
-        If the files of all checkpoints since a round are pinned, the next round need not read files that only
-        compactions have rewritten.
+        If the flushed files of all checkpoints since the newest round are pinned, the next round need not read files
+        that only compactions have rewritten.
         """
         block_ended = threading.Event()
 
@@ -172,7 +175,7 @@ class Follower:
         return newest.checkpoint in self._pins.checkpoint_numbers()
 
     def has_checkpoint_after(self, newest: Round) -> bool:
-        """Return whether the job has a checkpoint for a round after the newest one."""
+        """Return whether the job has a newer checkpoint than the newest round's, even if the numbers restarted."""
         number = newest_complete_checkpoint(self.job.checkpoints)
         return (number is not None and number > newest.checkpoint) or have_numbers_restarted(
             self.job.checkpoints, newest
@@ -203,7 +206,10 @@ class Follower:
             return compare_records(self.target, finished_round, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:
-        """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
+        """Plan the last round, from the newest checkpoint itself, not from its pins, into the target itself.
+
+        Discards an unpublished result of an older checkpoint in the target.
+        """
         refuse_another_job(self.target, self.job)
         newest = complete_newest_round(self.target)
         number = last_checkpoint_number(self.job.checkpoints)
@@ -225,10 +231,10 @@ class Follower:
         return prepare(self._request(checkpoint, self.target), copies_ahead=copies_ahead)
 
     def take_over(self) -> None:
-        """Go on with rounds of an earlier start of the job, whose checkpoints are in another directory.
+        """Go on with rounds of an earlier start of the job, which had its checkpoints in another directory.
 
         Raises `RequestError` if nothing shows that the rounds belong to an earlier start of this job. Does nothing if
-        there are no rounds, if they belong to this directory, or if they have another shape.
+        there are no rounds, if they belong to this start's directory, or if they were made with other options.
         """
         newest = complete_newest_round(self.target)
         if newest is not None and take_over(self.target, self.job, newest, self._allow_prefixes):
@@ -247,8 +253,9 @@ class Follower:
     def _refuse_lost_target(self) -> None:
         """Raise `RequestError` if another process has finished, discarded or taken the target.
 
-        A run that looked for a follower right before this one began may have claimed the target since: the run keeps
-        it. As long as a result is only about to be published, its run may still need the files of the follower.
+        Another run may have looked for a follower right before this one began, and claimed the target since. Then that
+        run keeps the target, and the files of the follower are removed. They stay while the run publishes its result,
+        because it may still need them.
         """
         digest = digest_of_claim(self.target)
         is_lost = digest is not None and not holds_last_round(self.target, self.job.checkpoints)
@@ -325,7 +332,7 @@ class Follower:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
         checkpoints_between = self._checkpoints_between(newest, pinned.checkpoint)
-        # A round becomes the anchor if its records are compared; a joined round needs a level above the anchor.
+        # The first round after a base becomes the anchor: joined rounds need another level above it.
         reserve = 2 if newest is not None and newest.compared is None else 1
         rounds = rounds_place(self.target)
         planned = plan_round(
@@ -343,7 +350,8 @@ class Follower:
         plan = planned.prepared.plan
         target = plan.target
         if not was_published(plan):
-            if state_of(target, plan.digest) is State.TAKEN:  # by a plan with another base, or of another version
+            # A plan with another base, or of another version of Rescale, may have claimed the target.
+            if state_of(target, plan.digest) is State.TAKEN:
                 remove_unneeded_rounds(self.target, self.newest_round())
             self._run(plan, planned.proof)
         finished_round = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))

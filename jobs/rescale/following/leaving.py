@@ -49,7 +49,10 @@ def leave(target: str, checkpoints: str, run_identity: Mapping[str, str]) -> Non
 
 
 def finish_discard(target: str) -> None:
-    """Finish a discard that was killed after it had removed the claim of a last round: its note refuses new claims."""
+    """Finish a discard that was killed after it had removed the claim of a last round.
+
+    Until then, the note that the discard left beside the target prevents new claims.
+    """
     if digest_of_claim(target) is None and is_being_discarded(target):
         discard(target, keeps_follower=True)
 
@@ -75,8 +78,9 @@ def holds_last_round(target: str, checkpoints: str) -> bool:
 def refuse_taken_target(target: str, checkpoints: str | None) -> None:
     """Raise `RequestError` if a new run could not use this target.
 
-    A usable target has no claim, and no files except those that were copied ahead. For a follower of the job in the
-    directory `checkpoints` (None: the run follows no job), it may also hold a last round of that job.
+    A usable target has no claim, and no files except those that were copied ahead. If the new run follows the job with
+    the checkpoint directory `checkpoints`, the target may also hold an unpublished last round of that job.
+    `checkpoints` is None if the new run follows no job.
     """
     claim = claim_on(target)
     state = state_of(target, None if claim is None else claim.plan_digest)
@@ -103,7 +107,7 @@ def may_be_continued(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
     Returns False if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
-    decided on the cut-over: its decision would hold for the other run, too.
+    decided on the cut-over: that decision would apply to the other run, too.
     """
     current_job = followed_job(target)
     if current_job is None or current_job.checkpoints not in (UNKNOWN_CHECKPOINTS, checkpoints):

@@ -14,8 +14,8 @@ def with_duration(finished_round: Round, seconds: float, now: float) -> Round:
     """Return a round that took `seconds`, with the predicted time of a last round from a checkpoint made `now`.
 
     `now` is in seconds since 1970. The last round would move what the job has changed since the checkpoint of this
-    round, assumed to be at most what this round moved. Only a round that continues the one before it gives a new
-    prediction.
+    round; the prediction assumes that this is at most what this round moved. Only a round that continues the one before
+    it gives a new prediction.
     """
     if finished_round.kind is not RoundKind.ROUND:
         return replace(finished_round, seconds=seconds)

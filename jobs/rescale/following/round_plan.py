@@ -21,7 +21,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 LIGHT_BYTES = 100_000_000
-"""Number of bytes that are written in about a second: a full run that writes no more is light."""
+"""Number of bytes that are written in about a second. A light full run writes no more (`is_light`)."""
 
 _NO_LEVEL_REASON = "no level of the databases is left for another round"
 
@@ -39,7 +39,10 @@ class RoundPlan(NamedTuple):
 
     @property
     def proof(self) -> Proof:
-        """Proof for the round: of its changes; for a full run, of all records, or of the files that it refers to."""
+        """Proof for the round: of its changes, or, for a full run, of all records.
+
+        For a light full run, it is the proof of the files.
+        """
         if self.kind is not RoundKind.BASE:
             return Proof.CHANGES
         return Proof.FILES if self.is_light else Proof.RECORDS
@@ -78,10 +81,10 @@ def plan_round(
 ) -> RoundPlan:
     """Plan a round that continues the first of `base_uris` that can be continued, or a full run if none can.
 
-    `base_uris` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest
-    round, in batches. `reserved_levels` is the number of the databases' levels that stay free for rounds after this
-    one. If the round continues one of `base_uris`, its result refers to SST files in `reference_directory`, and has
-    copies of the others.
+    `base_uris` are the newest round, then its anchor. `checkpoints_between` are the checkpoints between that of the
+    newest round and this one, in batches. `reserved_levels` is the number of the databases' levels that stay free for
+    rounds after this one. If the round continues one of `base_uris`, its result refers to those SST files of the base
+    that lie in `reference_directory`, and has copies of the others.
     """
     start_time = time.monotonic()
     full_plan = prepare(request)

@@ -40,7 +40,7 @@ from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
 from rescale.text.units import duration
 
-_DIRECTORY_ADVICE = "check that the job runs, and has this directory"
+_DIRECTORY_ADVICE = "check that the job runs, and that its checkpoints are in this directory"
 _STARTED_AGAIN_ADVICE = (
     "if the job was started again, its checkpoints are elsewhere: follow them there, with this target"
 )
@@ -49,7 +49,7 @@ _LONG_WAIT_SECONDS = 600
 """Time without a checkpoint after which a follower says what the reason may be."""
 
 _MOST_ATTEMPTS = 5
-"""Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
+"""Largest number of attempts to open the newest checkpoint: Flink may delete it after the next one is complete."""
 
 
 def last_checkpoint_number(checkpoints: str) -> int:
@@ -81,8 +81,9 @@ def have_numbers_restarted(checkpoints: str, newest: Round) -> bool:
 def forget_earlier_start(pins: Pins) -> str | None:
     """Remove all rounds and pins of a target if the job's checkpoint numbers restarted, and return a sentence on it.
 
-    Returns None if they did not restart. The numbers of rounds must rise, so the next round is a new base. Pins are
-    removed first: as long as there is a round, another call sees that the numbers restarted.
+    Returns None if they did not restart. The checkpoint numbers of rounds must rise, so the next round is a new base.
+    Pins are removed first, then rounds: if the process is killed in between, the next call still finds a round, and
+    sees that the numbers restarted.
     """
     newest = newest_round(pins.target)
     if newest is None or not have_numbers_restarted(pins.checkpoints, newest):
@@ -103,7 +104,7 @@ def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
 
 
 def refuse_no_checkpoint_directory(checkpoints: str) -> None:
-    """Raise `RequestError` for a snapshot or a file: a follower would wait there forever for a checkpoint."""
+    """Raise `RequestError` if `checkpoints` is a snapshot or a file, where no checkpoint would ever appear."""
     for uri in (checkpoints, join(checkpoints, METADATA)):
         if exists(uri):
             raise RequestError(
@@ -119,8 +120,9 @@ def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequ
     """Let a target with rounds follow a later start of its job, whose checkpoints are in another directory.
 
     Returns False and changes nothing if the target has no follower, or one for the same directory or with other
-    options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore keeps: the
-    base of another job would replace the rounds. An unpublished last round of the earlier start is discarded.
+    options. Raises `RequestError` unless the later start has a newer checkpoint, with a RocksDB backend of the newest
+    round's checkpoint: a restore keeps the id of a backend. Without this check, the base of another job could replace
+    the rounds. An unpublished last round of the earlier start is discarded.
     """
     current_job = followed_job(target)
     if (
@@ -170,8 +172,8 @@ def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
 def waiting_sentence(checkpoints: str, newest_number: int, checkpoint_numbers: Sequence[int], seconds: float) -> str:
     """Return a sentence on a follower that has waited `seconds` for a checkpoint after `newest_number` (-1: for any).
 
-    `checkpoint_numbers` are the numbers of the complete checkpoints, none of which is newer. The sentence is empty if
-    the job merely has to complete another checkpoint, and has had little time for it.
+    `checkpoint_numbers` are the numbers of the complete checkpoints, and none is above `newest_number`. The sentence is
+    empty if the job merely has to complete another checkpoint, and has had little time for it.
     """
     if newest_number == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}: {_DIRECTORY_ADVICE}"
