@@ -15,7 +15,10 @@ _MOST_NAMED = 5
 
 
 def findings(snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = ()) -> list[str]:
-    """Return a sentence for each finding, the worst first; `source_offsets` are those of Kafka sources, if read."""
+    """Return a sentence for each finding, the worst first.
+
+    `source_offsets` are the offsets of the Kafka sources; empty if the caller has not read them.
+    """
     return [
         *mislaid_file_warnings(snapshot),
         *_missing_file_findings(snapshot.missing_files),
@@ -46,7 +49,7 @@ def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
-    """Yield findings about keyed state with other key groups than Flink assigns to its subtask.
+    """Yield findings about key groups in the keyed state of the wrong subtask, of two subtasks, or of none.
 
     At the stored parallelism, Flink restores such state without a check.
     """

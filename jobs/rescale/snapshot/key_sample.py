@@ -41,7 +41,7 @@ class KeySample(NamedTuple):
 
 
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
-    """Return keys from evenly spaced places in at most `SAMPLE_BYTES` bytes of streams, and as many bytes of databases.
+    """Return keys from evenly spaced places in streams and databases, from at most `SAMPLE_BYTES` bytes of each kind.
 
     The sample leaves out streams with an unknown serializer in their header, and the changes of changelogs. Raises
     `SnapshotError` if records cannot be read.

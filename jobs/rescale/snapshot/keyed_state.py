@@ -26,8 +26,8 @@ class KeyedStream:
     `first_key_group` on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the
     header has an unknown serializer. If raw keyed state holds timers, `timer_services` are their services, and `parsed`
     is the header that canonical state would have for these timers, None if there is no service. `has_hidden_timers`
-    marks raw keyed state that begins with timers, but whose services are not known, because a timer has an object of a
-    subclass.
+    is True if raw keyed state begins with timers, but their services are unknown, because a timer contains an object of
+    a subclass of a POJO (`HiddenTimerError`).
     """
 
     subtask: int

@@ -27,7 +27,7 @@ from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.text.names import quoted
 
 WRITTEN_FILE_NUMBER = -1
-"""File number of bytes that Rescale put in place of those in files (`Snapshot.written_bytes`)."""
+"""File number of extents in `Snapshot.written_bytes`: these bytes replace bytes of the files."""
 
 
 class Extent(NamedTuple):
@@ -45,8 +45,8 @@ class Extent(NamedTuple):
 class Locator:
     """Finder of the extents of stream handles, which collects the files that the handles name; file 0 is `_metadata`.
 
-    `whole_sizes` maps the numbers of files to the sizes that handles record. `moved_places` maps the recorded places of
-    moved files to their new places.
+    `whole_sizes` maps the number of each file that a handle names as a whole to the size in that handle. `moved_places`
+    maps the recorded places of moved files to their new places.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Locator:
                     f"copy the files below {quoted(path.rpartition('/')[0])} to a local directory or to S3, and give "
                     "the new place: ",
                     mention("moved", "OLD=NEW"),
-                    ". Rescale finds files below the directory of the snapshot without this",
+                    ". If the new place is the directory of the snapshot, Rescale finds the files by itself",
                 ),
             ) from None
 

@@ -1,10 +1,10 @@
 """Warnings about state that Flink itself lost or mislaid when it wrote a snapshot.
 
-A native savepoint of RocksDB lacks the timers that are kept on the heap. Such timers are not among the states of the
-backend, and Flink writes the raw keyed state with such timers for checkpoints only
-(`requiresLegacySynchronousTimerSnapshots` of `RocksDBKeyedStateBackend`). After a restore in CLAIM mode from an
-incremental native savepoint, the handles of the next incremental checkpoints name files of that savepoint as if they
-lay beside the new `_metadata`.
+A native savepoint of RocksDB lacks the timers that are kept on the heap. Flink writes these timers as raw keyed state,
+and only for checkpoints (`requiresLegacySynchronousTimerSnapshots` of `RocksDBKeyedStateBackend`).
+
+After a restore in CLAIM mode from an incremental native savepoint, the handles of the next incremental checkpoints name
+files of that savepoint as if they lay beside the new `_metadata`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def mislaid_file_warnings(snapshot: Snapshot) -> Iterator[str]:
     if missing_files and is_checkpoint_directory(snapshot.directory):
         yield (
             f"{len(missing_files)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
-            f"{missing_files[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native "
-            "savepoint, and cannot restore them: if that savepoint still exists, copy its files with these names to "
-            "this directory"
+            f"{missing_files[0]}. Flink writes handles of such files after a restore in CLAIM mode from an incremental "
+            "native savepoint, and cannot restore them: if that savepoint still exists, copy its files with these "
+            "names to this directory"
         )
 
 

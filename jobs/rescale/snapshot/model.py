@@ -184,7 +184,7 @@ class Operator:
 
     @property
     def hidden_timers(self) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams without known timer services that hold timers nevertheless."""
+        """The raw keyed streams that hold timers whose services are unknown."""
         return tuple(stream for stream in self.raw_keyed if stream.has_hidden_timers)
 
     @property

@@ -4,8 +4,8 @@ Flink writes absolute paths into `_metadata` for every file of an incremental or
 (`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move` maps
 an old directory to the new one.
 
-The user names a move, or this module finds it. The module accepts a move only if three things hold: no file is left at
-the old place, where Flink would read it; a file of the right size lies at the same relative path below the directory
+The user names a move, or this module finds it. A move that the module finds must meet three conditions: no file is left
+at the old place, where Flink would read it; a file of the right size lies at the same relative path below the directory
 that the user named; and no second place fits.
 """
 
@@ -173,7 +173,11 @@ def _existing_sizes(uris: Collection[str]) -> dict[str, int]:
 
 
 def _old_files_remain(move: Move, recorded_sizes: Mapping[str, FileSize], directory: str) -> bool:
-    """Tell whether files are still at the old place, or may be, because reading the old place fails."""
+    """Tell whether files are still at the old place, or may be, because reading the old place fails.
+
+    Returns False without a look if Rescale cannot read the file system of the old place, or if the snapshot is in S3
+    and the old place is local.
+    """
     old_paths = [path for path in recorded_sizes if contains(move.old, path)]
     if not all(map(is_readable, old_paths)) or (is_s3(directory) and not any(map(is_s3, old_paths))):
         return False

@@ -1,8 +1,8 @@
 """Places of records: where the bytes of a subtask's keyed state lie in the files of a snapshot, for each kind of state.
 
 Plans and readers use the same places with different headers, of type `H`. A header describes the states of the records.
-In a plan it is the piece with the header's bytes; for a reader it is the parsed header, or None if the header has an
-unknown serializer.
+In a plan, `H` is the `Piece` with the header's bytes. For a reader, `H` is the parsed header, or None if the header has
+an unknown serializer.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ class ChangeSide(NamedTuple, Generic[H]):
 
 
 class PassedFile(NamedTuple):
-    """Transient SST file `name` of a state; the schema of plans publishes the name of this class.
+    """Transient SST file `name` of a state: it was written and compacted away between two checkpoints.
 
-    The file was written and compacted away between two checkpoints.
+    The name of this class is part of the published schema of plans.
     """
 
     state: str
@@ -132,8 +132,8 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     """The changes of a RocksDB directory between two checkpoints.
 
     `before` and `after` are the directory in each checkpoint, None if the checkpoint lacks it. Both have the key groups
-    `key_groups` (first, last). The header names the states to read, in order. `transient` are files that neither has,
-    but that may have changed keys.
+    `key_groups` (first, last). The header names the states to read, in order. `transient` are files that
+    neither directory has, but that may have changed keys.
     """
 
     header: H

@@ -37,7 +37,7 @@ _OUTCOMES_BEST_FIRST = list(Restores)
 
 
 class RestoreReason(msgspec.Struct, frozen=True):
-    """Why another release of Flink does not restore a state, the Flink class of this rule, and what to do."""
+    """Why another release of Flink does not restore a state, the class of Flink that decides it, and what to do."""
 
     why: str
     flink_class: str
@@ -82,7 +82,10 @@ class JudgedState(NamedTuple):
 
 
 def prospects(snapshot: Snapshot, line: ReleaseLine, source_offsets: Sequence[KafkaOffsets] = ()) -> ReleaseProspects:
-    """Return the prospects of restoring the snapshot on `line`; `source_offsets` are the readable ones."""
+    """Return the prospects of restoring the snapshot on `line`.
+
+    `source_offsets` are the offsets of the Kafka sources, also those that could not be read.
+    """
     reason = _reason_of_unread_metadata(snapshot.metadata, line)
     judge = _Judge(line, major_of_writer(snapshot.metadata.version), source_offsets)
     operators = []
@@ -221,10 +224,10 @@ class _Judge:
             )
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
-        """Return why a release might not restore a source's splits and enumerator; None for a readable `KafkaSource`.
+        """Return why `line` might not restore a source's splits and enumerator; None if it surely does.
 
-        The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
-        `KafkaSourceEnumStateSerializer`).
+        That is known only of a readable `KafkaSource` that Flink 1 wrote, on Flink 2: the Kafka connectors for Flink 2
+        read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`, `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._offsets_by_id.get(operator.operator_id)
         is_read = offsets is not None and offsets.unread_reason is None and offsets.unread_enumerator_reason is None
@@ -258,7 +261,7 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
 
 
 def _reasons_for_other_states(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
-    """Yield the reasons of all other states in a header that follow from the reasons `causes` of the state `name`."""
+    """Yield the reasons that the reasons `causes` of the state `name` give for all other states in its header."""
     for reason in causes:
         if reason.fails_whole_header:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")

@@ -3,7 +3,7 @@
 Files of state do not name their operator. Only the operator's entry in `_metadata` has its id, which is the hash of the
 uid (`StreamGraphHasherV2`). So renaming an operator changes the id in its entry, and keeps streams, coordinator,
 finished subtasks, parallelism and max parallelism. Dropping an operator removes its entry. Restarting an operator
-removes the marks of its finished subtasks.
+removes the entries of its finished subtasks, and the mark of an operator that has finished as a whole.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
-    """Return the surgery with `stored_bytes` for dropped states; `snapshot` is after the surgery and `with_tables`."""
+    """Return the surgery with `stored_bytes` for dropped states.
+
+    `snapshot` is the snapshot after the surgery, with its SST files (`with_tables`).
+    """
     operator_by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
         with_stored_bytes(state, operator_by_id[surgery.new_ids.get(state.operator_id, state.operator_id)])
@@ -185,7 +188,10 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
 
 
 def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
+    """Return the missing files of these operators.
+
+    Returns all missing files if one of the operators has `other_keyed` or channel state, whose files are not known.
+    """
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing_files
     files_of_operators = {
@@ -205,7 +211,7 @@ def _file_numbers(operator: Operator) -> Iterator[int]:
 
 
 def _restarted(operator: Operator) -> Operator:
-    """Return the operator with its finished subtasks marked as running subtasks without state."""
+    """Return the operator with its finished subtasks removed: in the restored job, they run again without state."""
     entry = operator.entry
     subtasks = tuple(subtask for subtask in entry.subtasks if not subtask.finished)
     return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))

@@ -2,13 +2,13 @@
 
 A file of the earlier checkpoint and one of the later checkpoint are the same file if the handles name the same place:
 Flink gives every uploaded file a unique name, while RocksDB may use a name in the directory again after a failure
-(`SharedStateRegistryImpl`). Rescale may read their bytes from another place, because a snapshot may be a copy.
+(`SharedStateRegistryImpl`). The place in the handle counts even if the snapshot is a copy, whose bytes Rescale reads
+elsewhere.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
-for a full checkpoint and for a native savepoint. A file and its second upload count as the same file if both MANIFESTs
-describe them alike, and the same session of RocksDB wrote both: a session uses each file number once
-(`GetSstInternalUniqueId`). The properties of an SST file name the session that wrote it, and the number of the file in
-that session.
+for a full checkpoint and for a native savepoint. A file and its second upload count as the same file on two conditions:
+both MANIFESTs describe them alike, and the same session of RocksDB wrote both under the same file number, which a
+session uses only once (`GetSstInternalUniqueId`). The properties of an SST file have this session and number.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def unshared_tables(
 ) -> UnsharedTables:
     """Compare a RocksDB directory in two checkpoints: `before` and `after`, None if the checkpoint lacks the directory.
 
-    `readable_sizes` are the sizes in bytes of the SST files of checkpoints in between that still exist, by name. Raises
-    the errors of `read_manifest`.
+    `readable_sizes` has, by name, the size in bytes of each SST file of a checkpoint in between, if the file still
+    exists. Raises the errors of `read_manifest`.
     """
     gone_names, added_names = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone_names or not added_names:
@@ -114,7 +114,10 @@ def backend_texts_by_subtask(operator: Operator) -> dict[int, str]:
 
 
 def replaced_backend(earlier: Operator, later: Operator) -> tuple[int, str, str] | None:
-    """Return (subtask, earlier backend, later backend) of the first subtask whose RocksDB backend is another one."""
+    """Return (subtask, earlier backend, later backend) of the first subtask whose RocksDB backends differ.
+
+    Returns None if there is no such subtask.
+    """
     old_backends, new_backends = backend_texts_by_subtask(earlier), backend_texts_by_subtask(later)
     for subtask in sorted(old_backends.keys() & new_backends.keys()):
         if old_backends[subtask] != new_backends[subtask]:
@@ -131,13 +134,14 @@ class FileBetween(NamedTuple):
 
 
 FilesBetween = Mapping[tuple[str, KeyGroupRange], Mapping[str, FileBetween]]
-"""SST files of checkpoints in between by name, for each directory: (operator id, key groups)."""
+"""SST files of checkpoints in between: by (operator id, key groups) of their directory, then by name."""
 
 
 def files_between(batches: Iterable[Sequence[Snapshot]], later: Snapshot) -> FilesBetween:
-    """Return the existing SST files that earlier checkpoints have and the later one does not have.
+    """Return the still existing SST files that earlier checkpoints have and the later one does not have.
 
-    The earlier checkpoints come in `batches`, of which one is needed at a time (`tables_in_between`).
+    The earlier checkpoints come in `batches`, of which only one needs to be open at a time. See `tables_in_between` for
+    checkpoints that are left out.
     """
     later_by_directory = _databases_of(later)
     files_by_directory: dict[tuple[str, KeyGroupRange], dict[str, FileBetween]] = {
@@ -166,7 +170,10 @@ def files_between(batches: Iterable[Sequence[Snapshot]], later: Snapshot) -> Fil
 def _files_between(
     checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database
 ) -> dict[str, FileBetween]:
-    """Return the files of one directory; none if a MANIFEST cannot be read, which only costs reading more files."""
+    """Return the files of one directory; no files if a MANIFEST cannot be read.
+
+    Without them, the plan is still right, but reads more files.
+    """
     later_names = {file.name for file in after.files}
     with suppress(SnapshotError):
         return {
@@ -205,7 +212,7 @@ def _databases_of(snapshot: Snapshot) -> dict[tuple[str, KeyGroupRange], Databas
 
 
 class _TablePlace(NamedTuple):
-    """Place of an SST file: the URI and size of the file that the handle names, and the bytes in that file."""
+    """Place of an SST file: the URI and size of the file that the handle names, and the range of bytes in that file."""
 
     uri: str
     size: int
@@ -226,7 +233,10 @@ def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Tab
 def _uploaded_again(
     earlier: Snapshot, gone_tables: Sequence[LiveTable], later: Snapshot, added_tables: Sequence[LiveTable]
 ) -> frozenset[str]:
-    """Return the names of the gone files that Flink has uploaded again under another name, which was added."""
+    """Return the names in the directory of those files that Flink has uploaded again.
+
+    Such a file is among both the gone and the added tables, because its second upload is in another place.
+    """
     table_by_entry = {_comparable_entry(table): table for table in added_tables}
     table_pairs = [
         (table, table_by_entry[_comparable_entry(table)])

@@ -1,7 +1,7 @@
 """The Kafka offsets in a snapshot: the position in each partition of a Kafka source, and the subtask that stored it.
 
-Rescale needs no offsets to move state. So a state of another kind, or larger than `STATE_LIMIT_BYTES`, is not read, and
-a state that cannot be read is reported instead of raising an error.
+Rescale needs no offsets to move state. So it reads neither the offsets of the connectors in `UNREAD_KINDS`, nor a state
+larger than `STATE_LIMIT_BYTES`. A state that cannot be read is reported, and raises no error.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def labels_without_offsets(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def labels_with_stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the labels of consumers with offsets of an earlier checkpoint, as after stop-with-savepoint."""
+    """Return the labels of consumers with offsets of an earlier checkpoint, because a savepoint stopped the job."""
     if not stopped_the_job(snapshot.metadata.properties):
         return ()
     return tuple(o.label for o in snapshot.operators if any(_streams_with_state(o, OFFSETS_STATE)))

@@ -19,16 +19,17 @@ from rescale.text.errors import located
 
 
 class HeaderlessChangelog(NamedTuple):
-    """A changelog without its header, and the states that its log describes: None if a state could not be read."""
+    """A changelog without its header, and the states that its log describes; None if a state could not be read."""
 
     changelog: Changelog
     logged_states: tuple[StateMetaInfo, ...] | None
 
 
 def with_headers(changelogs: Sequence[HeaderlessChangelog], label: str) -> tuple[Changelog, ...]:
-    """Return the changelogs of an operator with their headers, except those of subtasks without state.
+    """Return the changelogs of an operator with their headers.
 
-    `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
+    Leaves out changelogs of subtasks without state. A changelog whose header is unknown stays without it. `label` names
+    the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
     key_serializer = next(
         (key_serializer for headerless in changelogs for key_serializer in _key_serializers(headerless)), None

@@ -18,7 +18,7 @@ from rescale.text.errors import located
 
 _CHUNK_BYTES = 1 << 20
 _FIRST_CHUNK_BYTES = 1 << 16
-"""Bytes that are read at once to find the descriptions of states, which stand at the start of a change set."""
+"""Number of bytes to read at once for the descriptions of states, which stand at the start of a change set."""
 
 
 def logged_changes(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
@@ -28,9 +28,10 @@ def logged_changes(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> It
 
 
 def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
-    """Yield all states that the change sets describe, which stand before all changes. Errors name the file.
+    """Yield all states that the change sets describe. Errors name the file.
 
-    Raises `UnknownSerializerError` if the class of a serializer is unknown.
+    In a change set of a file, the descriptions of states stand before all changes. Raises `UnknownSerializerError` if
+    the class of a serializer is unknown.
     """
     for change_set in change_sets:
         changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK_BYTES)

@@ -72,11 +72,11 @@ def newest_complete_checkpoint(directory: str) -> int | None:
 
 
 def refuse_two_starts(directory: str, checkpoint_numbers: Sequence[int]) -> None:
-    """Raise `RequestError` if one of these complete checkpoints in a job's directory was written after the highest one.
+    """Raise `RequestError` if one of these complete checkpoints was written after the one with the highest number.
 
-    Checkpoint ids rise while the job runs, and go on rising if the job is restored from its last checkpoint. After any
-    other start they begin at 1 again. With high availability, all starts of a job may have the same job id, and so the
-    same directory.
+    Checkpoint numbers rise while the job runs, and go on rising if the job is restored from its last checkpoint. They
+    begin at 1 again after a start without state, and go on from an older snapshot's number after a restore from it.
+    With high availability, all starts of a job may have the same job id, and so the same directory.
     """
     metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoint_numbers]
     write_times = side_by_side(open_store(directory).modification_time, metadata_uris)

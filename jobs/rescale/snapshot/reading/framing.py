@@ -18,7 +18,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 _MOST_WALKED_BYTES = 1 << 20
 
 _HEAD_SIZE = 8
-"""Bytes at the start of a key group that tell the framings apart: the number of the key group, and four more bytes."""
+"""Number of bytes that tell the framings apart: a key group begins with its number, and four more bytes are needed."""
 
 
 def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent], bytes]) -> Framing:
@@ -38,9 +38,10 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
 
 
 def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes]) -> bool:
-    """Return whether the first `_MOST_WALKED_BYTES` bytes of a key group are canonical records, and its end is marked.
+    """Return whether a key group begins with canonical records, and ends with the mark of a canonical key group.
 
-    The first bytes alone do not suffice: heap entries may look like a small record and the beginning of a huge one.
+    Reads records in the first `_MOST_WALKED_BYTES` bytes. The records alone prove nothing: heap entries may look like a
+    small record and the beginning of a huge one.
     """
     import numpy as np  # slow to import, and most plans do not need it
 

@@ -1,4 +1,4 @@
-"""Finds the names that a user gave to ids of operators which do not exist."""
+"""Finds the names that a user gave for operators that do not exist."""
 
 from __future__ import annotations
 

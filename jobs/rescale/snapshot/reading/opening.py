@@ -88,8 +88,8 @@ def open_candidate(
     `allow_prefixes` are places outside of the snapshot to which handles may point. `labels` are (operator id, label)
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
-    `finds_moves`, the function searches for more moves. Do not search for moves of a result, whose files must lie where
-    its handles place them, or of a planned source, which is read as planned. Raises `SnapshotError` or
+    `finds_moves`, the function searches for more moves. `finds_moves` must be False for a result, whose files must lie
+    where its handles place them, and for the source of a plan, which is read as planned. Raises `SnapshotError` or
     `UnsupportedError` if the snapshot cannot be read.
     """
     metadata_bytes, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT_BYTES)
@@ -287,6 +287,6 @@ def _results(futures: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
 
 
 def _label(entry: OperatorState, label_by_id: dict[str, str]) -> str:
-    """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
+    """Return the label of an operator: the user's name for it, else its uid, else its name with the id, else the id."""
     name_with_id = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
     return label_by_id.get(entry.operator_id) or entry.uid or name_with_id

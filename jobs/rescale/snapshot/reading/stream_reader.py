@@ -67,7 +67,7 @@ class StreamReader:
         kryo: int,
     ) -> None:
         self._files = files
-        # These reads check no versions: tasks that use the source's bytes do, and another run may rewrite a result.
+        # These reads accept any version: a run may rewrite a result meanwhile, and tasks check the versions of sources.
         self._contents = SnapshotFiles(files, data).without_pins()
         self._missing_uris = missing_uris
         self._kryo = kryo
