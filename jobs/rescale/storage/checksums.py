@@ -1,8 +1,8 @@
 """Checksums that a store computed, and arithmetic on the CRCs of parts of files.
 
 For CRCs that begin and end with all bits inverted, as S3's do, `crc(A+B) = crc(A)·x^(8·|B|) ^ crc(B)`, modulo the
-polynomial. So the CRC of the rest of a file follows from the CRCs of the file and of its first bytes, and the CRC of
-parts end to end follows from the CRCs of the parts. No file is read for this.
+polynomial. So the CRC of A+B follows from the CRCs of A and B, and the CRC of B from those of A+B and A. No file is
+read for this.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def checksum_of_etag(etag: str) -> Checksum | None:
 
 
 def common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
-    """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
+    """Return the first of `checksums` whose algorithm `others` have, too; None without one, or if its value differs."""
     other_values = dict(others)
     shared_checksums = [checksum for checksum in checksums if checksum.algorithm in other_values]
     return (

@@ -1,4 +1,4 @@
-"""Copy files that Flink will delete: inside the store if possible, else through this process."""
+"""Copy files that Flink may delete: inside the store if possible, else through this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""
 
 _PARTS_IN_MEMORY = BoundedSemaphore(4)
-"""Limits the number of parts, or files of one part, in memory at once, because callers copy many files at once."""
+"""Limit of the parts, and of files as small as a part, that are in memory at once: callers copy many files at once."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:

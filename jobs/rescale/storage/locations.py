@@ -152,7 +152,10 @@ def _working_directory(text: str) -> str:
 
 
 def _is_encodable(name: str) -> bool:
-    """Tell whether UTF-8 can encode a name. It cannot encode the surrogates by which Python represents other bytes."""
+    """Tell whether UTF-8 can encode a name.
+
+    It cannot encode the surrogates by which Python represents the bytes of names that are not UTF-8.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:

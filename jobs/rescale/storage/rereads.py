@@ -22,9 +22,9 @@ DOCUMENTS = "documents beside the target"
 
 
 def read_again_on_failure(read: Callable[[], R], side: str | None = None) -> R:
-    """Return the result of `read`; run it again if it raises a final error.
+    """Return the result of `read`. If `read` raises a final error (`is_final`), call it again.
 
-    `side` is the side that `read` reads; None if it reads source and result. Raises the final error if both runs raise
+    `side` is the side that `read` reads; None if it reads source and result. Raises the final error if both calls raise
     it, else `StoreError`, because one of the two reads was wrong.
     """
     try:

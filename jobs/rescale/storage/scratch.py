@@ -111,7 +111,7 @@ def scratch_directories() -> list[str]:
 
 @contextmanager
 def scratch_errors(default_path: str | None = None) -> Iterator[None]:
-    """Raise errors of the operating system in the block, which uses a scratch directory, as Rescale's.
+    """Turn errors of the operating system in the block, which uses a scratch directory, into Rescale's errors.
 
     The error names `default_path`, or the first scratch directory, if the operating system names no file. It is a
     `RequestError` if there can be no directory, or if this user may not write to it; else it is a `StoreError`.

@@ -1,12 +1,14 @@
 """The two sides of a run: the store of the source, and the store of the target.
 
 Without further settings, both are the store that the AWS variables name. A side has an S3 store of its own (another
-account, region or endpoint) if there are variables with its prefix: RESCALE_SOURCE_AWS_PROFILE, or
-RESCALE_TARGET_AWS_ENDPOINT_URL. Then AWS variables without a prefix do not configure this side.
+account, region or endpoint) if there are variables with its prefix, such as RESCALE_SOURCE_AWS_PROFILE or
+RESCALE_TARGET_AWS_ENDPOINT_URL. Then only few AWS variables without a prefix apply to this side: `_SHARED_VARIABLES`,
+and, depending on its own variables, `_ACCESS_VARIABLES`, `_VARIABLES_BESIDE_PROFILES` or no more.
 
 A location does not tell in which store it is: both stores may have buckets with the same name. So a process declares
-its targets, for itself and its child processes. Locations in a target, or beside it, are on the target's side, and all
-others on the source's. A process that has declared no targets works only with the target's store.
+its targets, for itself and its child processes. Locations in a target, or in `<target>.rescale` beside it, are on the
+target's side. All others are on the source's side. A process that has declared no targets works only with the target's
+store.
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ def has_two_stores() -> bool:
 
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which the AWS variables without a prefix configure the store of a side."""
+    """Return an environment for the store of a side: in it, the AWS variables without a prefix configure this store."""
     unprefixed_variables = {name: value for name, value in variables.items() if not name.startswith(_SIDE_PREFIXES)}
     own_variables = _own_variables(side, variables)
     if not own_variables:
@@ -197,9 +199,9 @@ def _replace_environment(old_variables: Mapping[str, str], new_variables: Mappin
 
 
 def target_of(location: str) -> str:
-    """Return the target beside which a location lies, such as that of a round; else the location itself.
+    """Return the target whose directory of documents contains a location, such as a round; else the location itself.
 
-    The name of a bucket, or of a directory around the target, may also end with `DOCUMENTS_SUFFIX`.
+    `DOCUMENTS_SUFFIX` proves nothing: the name of a bucket, or of a directory around the target, may also end with it.
     """
     components = location.split("/")
     for end, (component, below) in enumerate(pairwise(components), 1):

@@ -18,10 +18,10 @@ DOCUMENTS_SUFFIX = ".rescale"
 """Suffix of the name of a directory of documents."""
 
 STAGING = "staging"
-"""Directory of unfinished files in a directory of documents, whose marker applies to both."""
+"""Directory of unfinished files. It lies in a directory of documents, whose marker also applies to it."""
 
 PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
-"""Directories of a follower in a directory of documents, whose marker applies to all that lies in them."""
+"""Directories of a follower. They lie in a directory of documents, whose marker applies to everything in them."""
 
 FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 """All directories in a directory of documents."""

@@ -33,7 +33,7 @@ def error_class(error: OSError) -> type[RequestError] | type[StoreError]:
 
 @contextmanager
 def translated_errors(uri: str) -> Iterator[None]:
-    """Raise errors of the operating system in the block as Rescale's."""
+    """Turn errors of the operating system in the block into Rescale's errors."""
     try:
         yield
     except OSError as error:

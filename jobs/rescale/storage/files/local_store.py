@@ -292,7 +292,10 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
-    """Raise the error of a listing, unless the directory does not exist yet or is a file: both are listed as empty."""
+    """Raise the error of a listing, unless the directory is absent or a file: both are listed as empty.
+
+    Raises `RequestError` if the directory lies below a file, or is a link to nothing, a pipe or a device.
+    """
     if not is_absent(error):
         raise error
     if (file := next((str(path) for path in Path(directory).parents if path.is_file()), None)) is not None:

@@ -7,11 +7,12 @@ relative to a directory that was opened first (`openat(2)` and similar calls), a
   gives it another name.
 * Its path leads where it led when this process first wrote there: a target that became a link is not written to.
 * A directory of documents (`<target>.rescale`) is not a link or a mount, and holds a marker, its first file. An empty
-  directory may be marked; `mark` is for the documents of releases without markers.
+  directory gets its marker now. `mark` marks directories that releases without markers have made.
 * The directories in a directory of documents, such as that of unfinished files, are no links or mounts either, nor is
   anything below them.
 
-An empty directory is removed if this process made it, or if the documents of its target record that a run made it.
+An empty directory is removed if it is a directory of documents or lies in one, if this process made it, or if the
+documents of a target record that a run made the target's directory.
 
 A process checks each directory once, and again when the path leads to another directory.
 """

@@ -4,8 +4,8 @@ The temporary file is not in the directory of its final file, where a listing wo
 written among its documents (`<target>.rescale`), other files beside their directory. If that place is not writable, or
 is in another mount, from which no rename leads into the directory, the temporary file is in the directory itself.
 
-The process that writes a file locks it, and the lock ends with the process, even if SIGKILL ends it. So unlocked
-temporary files among our documents, or in a target that a run has claimed, are removed.
+The process that writes a file locks it, and the lock ends with the process, even if the process is killed. So temporary
+files without a lock are removed from marked directories of documents, and from their targets.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ _UNKNOWN_KEY = ErrorMeaning(
 _WRONG_SECRET = ErrorMeaning(
     "the signature of the request is wrong",
     s3_advice(
-        "check {AWS_SECRET_ACCESS_KEY}: it does not belong to this {AWS_ACCESS_KEY_ID}. If it does, a proxy "
-        "on the way changes requests"
+        "check that {AWS_SECRET_ACCESS_KEY} belongs to {AWS_ACCESS_KEY_ID}. If it does, a proxy on the way "
+        "changes requests"
     ),
 )
 _EXPIRED = ErrorMeaning("the credentials have expired", s3_advice("{KEYS}: get new ones, then {AGAIN}"))

@@ -20,7 +20,7 @@ _NEEDED_NAME_BY_OPERATION = {
     "ListObjectsV2": "ListBucketResult",
     "ListMultipartUploads": "ListMultipartUploadsResult",
 }
-"""Names in the XML of each answer, by operation."""
+"""Name of an XML element that the answer of S3 has, by operation."""
 
 _ETAG_OPERATIONS = ("PutObject", "UploadPart")
 """Operations whose answer has no content, but an ETag in its header."""

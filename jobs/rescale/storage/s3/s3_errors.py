@@ -86,7 +86,7 @@ _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 @contextmanager
 def translated_errors(uri: str) -> Iterator[None]:
-    """Raise errors of boto3 in the block as Rescale's; they name the store if source and target are in two stores."""
+    """Turn errors of boto3 in the block into Rescale's, which name the store if source and target are in two stores."""
     try:
         yield
     except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:

@@ -30,7 +30,7 @@ _PROFILE_TEXTS = {
     "BUCKET": "check the name of the bucket and the AWS profile {}",
     **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
 }
-"""Text for each setting in advice if a side has an AWS profile (`{}`), from which alone it takes these settings."""
+"""Text in advice for each setting that a side with an AWS profile (`{}`) takes from this profile alone."""
 
 
 def with_store_named(error: E, side: StoreSide) -> E:
