@@ -106,8 +106,8 @@ def refuse_taken_target(target: str, checkpoints: str | None) -> None:
 def may_be_continued(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
-    Returns False if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
-    decided on the cut-over: that decision would apply to the other run, too.
+    Returns False if a run has claimed the target, or if the rounds belong to another start of the job. Also returns
+    False if a run has decided on the cut-over, because that decision would apply to the other run, too.
     """
     current_job = followed_job(target)
     if current_job is None or current_job.checkpoints not in (UNKNOWN_CHECKPOINTS, checkpoints):

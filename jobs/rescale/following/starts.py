@@ -120,9 +120,9 @@ def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequ
     """Let a target with rounds follow a later start of its job, whose checkpoints are in another directory.
 
     Returns False and changes nothing if the target has no follower, or one for the same directory or with other
-    options. Raises `RequestError` unless the later start has a newer checkpoint, with a RocksDB backend of the newest
-    round's checkpoint: a restore keeps the id of a backend. Without this check, the base of another job could replace
-    the rounds. An unpublished last round of the earlier start is discarded.
+    options. Raises `RequestError` unless the later start has a newer checkpoint than the newest round, and both
+    checkpoints have a RocksDB backend with the same id, which a restore keeps. Without this check, the base of another
+    job could replace the rounds. An unpublished last round of the earlier start is discarded.
     """
     current_job = followed_job(target)
     if (

@@ -27,10 +27,10 @@ class DroppedState:
     """A state that the result leaves out.
 
     `bytes` counts the bytes of the state, and `of_bytes` the bytes of all states that are stored together with it. For
-    operator state both are the same. For keyed state `elements` is None, and `bytes` is None if the operator has
-    several keyed states, because their sizes are not known before the records are read. RocksDB keeps each state in SST
-    files of its own. If MANIFESTs were read, `stored_bytes` counts the compressed bytes of these files, including
-    overwritten and deleted rows.
+    operator state both are the same. For keyed state `elements` is None. `bytes` is None if the operator has several
+    keyed states: their sizes are not known before the records are read. RocksDB keeps each state in SST files of its
+    own. If MANIFESTs were read, `stored_bytes` counts the compressed bytes of these files, including overwritten and
+    deleted rows.
     """
 
     operator_id: str

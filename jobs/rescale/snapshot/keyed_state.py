@@ -24,10 +24,12 @@ class KeyedStream:
 
     `handle_tag` is the `HandleTag` of the stream's handle. `groups` are the extents of the key groups from
     `first_key_group` on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the
-    header has an unknown serializer. If raw keyed state holds timers, `timer_services` are their services, and `parsed`
-    is the header that canonical state would have for these timers, None if there is no service. `has_hidden_timers`
-    is True if raw keyed state begins with timers, but their services are unknown, because a timer contains an object of
-    a subclass of a POJO (`HiddenTimerError`).
+    header has an unknown serializer.
+
+    If raw keyed state holds timers, `timer_services` are their services. Then `parsed` is the header that canonical
+    state would have for these timers, None if there is no service. `has_hidden_timers` is True if raw keyed state
+    begins with timers, but their services are unknown, because a timer contains an object of a subclass
+    (`HiddenTimerError`).
     """
 
     subtask: int
@@ -162,9 +164,9 @@ class Changelog:
     """The keyed state of one subtask as a changelog: the materialised `base`, and all later changes.
 
     Only rows in `key_groups` are live. `base` may be empty or have several parts, which may hold other key groups, too.
-    `parsed` is the header of the state after all changes, None if a serializer is unknown; `header` has the bytes of
-    that header, which Rescale composes, because no file has them. `logged_states` are the names of the states that the
-    changes describe, and `log_size` is the size of the changes in bytes.
+    `parsed` is the header of the state after all changes, None if a serializer is unknown. No file has this header:
+    Rescale composes its bytes, `header`. `logged_states` are the names of the states that the changes describe, and
+    `log_size` is the size of the changes in bytes.
     """
 
     subtask: int

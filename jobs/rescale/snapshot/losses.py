@@ -3,8 +3,8 @@
 A native savepoint of RocksDB lacks the timers that are kept on the heap. Flink writes these timers as raw keyed state,
 and only for checkpoints (`requiresLegacySynchronousTimerSnapshots` of `RocksDBKeyedStateBackend`).
 
-After a restore in CLAIM mode from an incremental native savepoint, the handles of the next incremental checkpoints name
-files of that savepoint as if they lay beside the new `_metadata`.
+After a restore in CLAIM mode from an incremental native savepoint, the next incremental checkpoints use files of that
+savepoint. Their handles name these files as if they lay beside the new `_metadata`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class ElementStream:
         """Whether compressed elements share an offset, so that nothing tells where each of them begins (FLINK-34063).
 
         Flink 1.18.0 and 1.18.1 did not flush the snappy stream before they took an offset
-        (`CompressibleFSDataOutputStream`), so all elements in a chunk of 64 KiB have the offset of the chunk.
+        (`CompressibleFSDataOutputStream`). So all elements in a chunk of 64 KiB have the offset of the chunk.
         """
         if not self.compressed:
             return False

@@ -4,9 +4,12 @@ Flink writes absolute paths into `_metadata` for every file of an incremental or
 (`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move` maps
 an old directory to the new one.
 
-The user names a move, or this module finds it. A move that the module finds must meet three conditions: no file is left
-at the old place, where Flink would read it; a file of the right size lies at the same relative path below the directory
-that the user named; and no second place fits.
+The user names a move, or this module finds it. A move that the module finds must meet three conditions:
+
+* No file is left at the old place, where Flink would read it.
+* A file of the right size lies at the same relative path below the directory that the user named, or below its job's
+  directory.
+* No second place fits.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     """The changes of a RocksDB directory between two checkpoints.
 
     `before` and `after` are the directory in each checkpoint, None if the checkpoint lacks it. Both have the key groups
-    `key_groups` (first, last). The header names the states to read, in order. `transient` are files that
-    neither directory has, but that may have changed keys.
+    `key_groups` (first, last). The header names the states to read, in order. `transient` are files that neither
+    directory has, but that may have changed keys.
     """
 
     header: H

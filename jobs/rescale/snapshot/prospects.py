@@ -226,8 +226,9 @@ class _Judge:
     def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why `line` might not restore a source's splits and enumerator; None if it surely does.
 
-        That is known only of a readable `KafkaSource` that Flink 1 wrote, on Flink 2: the Kafka connectors for Flink 2
-        read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`, `KafkaSourceEnumStateSerializer`).
+        Returns None only for a readable `KafkaSource` that Flink 1 wrote, if `line` is a Flink 2. The Kafka connectors
+        for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
+        `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._offsets_by_id.get(operator.operator_id)
         is_read = offsets is not None and offsets.unread_reason is None and offsets.unread_enumerator_reason is None

@@ -2,7 +2,7 @@
 
 The name of a directory does not prove who made it, so the first file in it is a marker (`MARKER`). The marker names the
 directory (by name and inode, so that it is not valid for a copy), the process and its machine. The process locks the
-marker (`flock`), and the lock ends with the process. So the directory of a killed process is not locked any more: the
+marker (`flock`), and the lock ends with the process. So the directory of a killed process is not locked any more. The
 next process that makes a directory in the same place removes it, and so does `rescale discard`. Both remove a directory
 only if it has such a marker and lies directly in a place for scratch directories. They follow no link and no mount. A
 process that is killed before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.

@@ -1,14 +1,14 @@
 """The SST files of a RocksDB directory whose rows may differ between two checkpoints.
 
-A file of the earlier checkpoint and one of the later checkpoint are the same file if the handles name the same place:
-Flink gives every uploaded file a unique name, while RocksDB may use a name in the directory again after a failure
-(`SharedStateRegistryImpl`). The place in the handle counts even if the snapshot is a copy, whose bytes Rescale reads
-elsewhere.
+A file of the earlier checkpoint and one of the later checkpoint are the same file if their handles name the same place.
+Flink gives every uploaded file a unique name there. The name in the directory proves nothing, because RocksDB may use
+it again after a failure (`SharedStateRegistryImpl`). The place in the handle counts even if the snapshot is a copy,
+whose bytes Rescale reads elsewhere.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
-for a full checkpoint and for a native savepoint. A file and its second upload count as the same file on two conditions:
-both MANIFESTs describe them alike, and the same session of RocksDB wrote both under the same file number, which a
-session uses only once (`GetSstInternalUniqueId`). The properties of an SST file have this session and number.
+for a full checkpoint and for a native savepoint. A file and its second upload count as the same file if both MANIFESTs
+describe them alike, and both have the same session of RocksDB and file number in their properties. A session uses each
+file number once (`GetSstInternalUniqueId`).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def open_candidate(
     """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
 
     `allow_prefixes` are places outside of the snapshot to which handles may point. `labels` are (operator id, label)
-    pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
+    pairs. Operators that are `given_up` (uids, labels or ids) may be damaged. They are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
     `finds_moves`, the function searches for more moves. `finds_moves` must be False for a result, whose files must lie
     where its handles place them, and for the source of a plan, which is read as planned. Raises `SnapshotError` or

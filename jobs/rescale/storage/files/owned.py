@@ -11,8 +11,8 @@ relative to a directory that was opened first (`openat(2)` and similar calls), a
 * The directories in a directory of documents, such as that of unfinished files, are no links or mounts either, nor is
   anything below them.
 
-An empty directory is removed if it is a directory of documents or lies in one, if this process made it, or if the
-documents of a target record that a run made the target's directory.
+An empty directory is removed if it is a directory of documents or lies in one, or if this process made it. The empty
+directory of a target is also removed if its documents record that a run made it.
 
 A process checks each directory once, and again when the path leads to another directory.
 """
