@@ -12,14 +12,14 @@ from rescale.storage.locations import contains
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 
 Prune = Callable[[Round | None], None]
-"""Function that removes all rounds and pins that no round after the given one needs; None removes all of them."""
+"""Function that removes all rounds and pins that no round after the given one needs; for None, it removes all."""
 
 
 @contextmanager
 def removing_failed(pins: Pins, newest: Round | None, prune: Prune, say: Callable[[str], None]) -> Iterator[None]:
     """If the round that the block makes fails for good, remove it and its pins: another try would fail, too.
 
-    Removes all rounds if the damaged file belongs to a round, or its checkpoint, that later rounds read, too.
+    Removes all rounds if all later rounds would read the same damaged file, too.
     """
     try:
         yield

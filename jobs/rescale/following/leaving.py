@@ -1,6 +1,6 @@
 """The target of a follower: whether it is free for rounds, and what stays in it after the job was started again.
 
-A follower whose job was started again in its old shape ends. Its rounds stay for a follower of the new start.
+A follower ends if its job was started again in its old shape. Its rounds stay for a follower of the new start.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ _OVERHEAD_BYTES = 60_000_000
 
 
 def with_duration(finished_round: Round, seconds: float, now: float) -> Round:
-    """Return a round that took `seconds`, with the predicted time of a last round from a checkpoint made `now`.
+    """Return the round with its duration `seconds`, and with the predicted duration of a last round after it.
 
-    `now` is in seconds since 1970. The last round would move what the job has changed since the checkpoint of this
-    round; the prediction assumes that this is at most what this round moved. Only a round that continues the one before
-    it gives a new prediction.
+    The prediction is for a last round from a checkpoint made `now`, in seconds since 1970. The last round would move
+    what the job has changed since the checkpoint of this round; the prediction assumes that this is at most what this
+    round moved. Only a round that continues the one before it gives a new prediction.
     """
     if finished_round.kind is not RoundKind.ROUND:
         return replace(finished_round, seconds=seconds)

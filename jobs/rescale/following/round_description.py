@@ -19,7 +19,7 @@ from rescale.storage.store import open_store
 
 
 def describe_round(plan: Plan, certificate: Certificate, previous_round: Round | None) -> Round:
-    """Describe a round by its plan and certificate; `previous_round` is None for the first round.
+    """Return the description of a round, from its plan and certificate; `previous_round` is None for the first one.
 
     `seconds` is None: only the process that made the round knows it.
     """
@@ -58,7 +58,7 @@ def describe_round(plan: Plan, certificate: Certificate, previous_round: Round |
 def complete_newest_round(target: str) -> Round | None:
     """Return a target's newest round, or None if there is none.
 
-    Writes its document first, if the process that made the round was killed before that.
+    If the process that made the round was killed before it wrote the document of the round, writes the document first.
     """
     for number in finished_round_checkpoints(target)[-1:]:
         if (described_round := read_round(target, number)) is not None:

@@ -57,7 +57,7 @@ def _title(finished_round: Round) -> str:
 
 
 def _reason_clauses(finished_round: Round) -> list[str]:
-    """Return clauses on a joined round or a full run: what was moved, and the reason unless it is unknown."""
+    """Return clauses on what a joined round moved, and why; or, if the reason is known, why a full run was needed."""
     reason = [] if finished_round.reason is None else [f"because {finished_round.reason}"]
     if finished_round.kind is RoundKind.JOINED:
         was_compared_before = finished_round.compared not in (None, finished_round.checkpoint)

@@ -39,9 +39,9 @@ class RoundPlan(NamedTuple):
 
     @property
     def proof(self) -> Proof:
-        """Proof for the round: of its changes, or, for a full run, of all records.
+        """Proof for the round: by its changes if it continues a round, else by all records.
 
-        For a light full run, it is the proof of the files.
+        A light full run is proven by files.
         """
         if self.kind is not RoundKind.BASE:
             return Proof.CHANGES
