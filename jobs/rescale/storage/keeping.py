@@ -14,8 +14,8 @@ from rescale.storage.store import open_store, read_in_chunks
 _LARGEST_COPY_BYTES = 1 << 30
 """Largest number of bytes that one request copies (CopyObject).
 
-S3 would copy 5 GiB, but some stores send no byte until a copy is made, and a silent store is given up
-(`s3_client.READ_SECONDS`).
+S3 would copy 5 GiB. But some stores send no byte until the copy is made, and a request fails if the store is silent for
+`s3_client.READ_SECONDS`.
 """
 
 _PART_SIZE = 256 << 20

@@ -315,7 +315,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
 def _is_special(path: str) -> bool:
     """Tell whether a path is neither a directory nor a file.
 
-    One `stat` decides that, because another run may change the path between two.
+    A single `stat` decides that, because another run may change the path between two calls.
     """
     try:
         mode = Path(path).stat().st_mode

@@ -73,7 +73,7 @@ REDIRECTED = ErrorMeaning(
         "demands it"
     ),
 )
-"""The meaning of a redirect that is not S3's own, which would name the region of the bucket."""
+"""The meaning of a redirect that S3 did not send: a redirect from S3 names the region of the bucket."""
 
 _NO_BUCKET = ErrorMeaning("there is no such bucket", "create it, or name another bucket")
 _INVALID_BUCKET_NAME = ErrorMeaning("no bucket can have this name", "name another bucket")

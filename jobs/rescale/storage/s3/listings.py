@@ -68,7 +68,7 @@ def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) ->
 
 
 def is_directory_bucket(bucket: str) -> bool:
-    """Tell by its name whether a bucket, or an access point's bucket, is a directory bucket (S3 Express)."""
+    """Tell by its name whether a bucket, or the bucket of an access point, is a directory bucket (S3 Express)."""
     return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
