@@ -1,8 +1,8 @@
 """Judges whether another release of Flink restores a snapshot: each operator and each state, with reasons.
 
-Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
-with the same types. If a header names a class that the release lacks, all states in the header fail. For other
-reasons a state fails alone, except in the native format of the hashmap backend.
+Rescale judges only the bytes of the snapshot. The job in that release must still have operators with the same uids, and
+register the same states with the same types. If a header names a class that the release lacks, all states in the header
+fail. For other reasons a state fails alone, except in the native format of the hashmap backend.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
 
 
 def _reasons_for_other_states(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
-    """Yield the reasons that the reasons `causes` of the state `name` give for all other states in its header."""
+    """Yield reasons for all other states in a header, as consequences of `causes`: the reasons of the state `name`."""
     for reason in causes:
         if reason.fails_whole_header:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")

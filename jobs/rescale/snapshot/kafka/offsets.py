@@ -136,9 +136,9 @@ def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 
 
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
-    """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
+    """Return the offsets of a Kafka source other than `FlinkKafkaConsumer`; None for an operator that is none.
 
-    Only the bytes of the enumerator's state and of the first split tell whether it is a Kafka source, and which kind.
+    Only the bytes of the enumerator's state and of the first split tell whether an operator is one, and of which kind.
     """
     enumerator, unread_enumerator_reason = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None

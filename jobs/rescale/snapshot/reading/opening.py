@@ -276,7 +276,7 @@ def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
 
 
 def _materialised_handle(handle: KeyedHandle | None) -> KeyedHandle | None:
-    """Return the base of a changelog that has no changes, and any other handle unchanged."""
+    """Return the only base part of a changelog without changes, None if its base is empty; else the handle itself."""
     if not isinstance(handle, ChangelogHandle):
         return handle
     return handle.base[0] if handle.base else None

@@ -331,7 +331,7 @@ class StreamReader:
 
 
 def _offsets_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
-    """Return the sorted offsets of the key groups in each stream that is a base of a changelog, from all handles.
+    """Return, from all handles, the sorted offsets of the key groups in each stream that is a base of a changelog.
 
     After a restore at another parallelism, and until state is materialised again, each handle has only some of the
     offsets of a stream (`KeyGroupsStateHandle.getIntersection`).
