@@ -4,8 +4,8 @@ Faults of the network or the server, and a JobManager that is not yet elected, r
 succeed. A request that Flink refuses raises `RequestError` with Flink's message.
 
 Flink forgets finished savepoints after `rest.async.store-duration`, and ended jobs after `jobstore.expiration-time`.
-Most methods return None for a job or savepoint that Flink does not know. It counts as unknown only if the answer 404
-comes from Flink itself: a misconfigured proxy also answers with 404, although the job may be running.
+Most methods return None for a job or savepoint that Flink does not know. A job or savepoint counts as unknown only if
+the answer 404 comes from Flink itself: a misconfigured proxy also answers with 404, although the job may be running.
 """
 
 from __future__ import annotations
