@@ -1,4 +1,4 @@
-"""Removes rounds after a failure that each later try would repeat, because it would read the same damaged files."""
+"""Removes rounds after a failure that each later try would repeat."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Follower:
     def plan_last(self) -> RoundPlan:
         """Plan the last round, from the newest checkpoint itself, not from its pins, into the target itself.
 
-        Discards an unpublished result of an older checkpoint in the target.
+        Discards an unpublished result in the target that was made from an older checkpoint.
         """
         refuse_another_job(self.target, self.job)
         newest = complete_newest_round(self.target)
