@@ -13,7 +13,7 @@ _MOST_NAMED = 5
 def unused_names(ids_and_names: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
     """Return the names in `ids_and_names` (pairs of operator id and name) whose operator does not exist.
 
-    If a name is not the uid of its operator id, the id follows the name in parentheses.
+    If a name is not the uid of the operator, the id follows the name in parentheses.
     """
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
