@@ -22,7 +22,7 @@ _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""
 
 _PARTS_IN_MEMORY = BoundedSemaphore(4)
-"""Limit of the parts, and of files as small as a part, that are in memory at once: callers copy many files at once."""
+"""Limit on the number of parts, and of files no larger than a part, in memory at once: callers copy many files."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:

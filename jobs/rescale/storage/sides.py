@@ -2,7 +2,7 @@
 
 Without further settings, both are the store that the AWS variables name. A side has an S3 store of its own (another
 account, region or endpoint) if there are variables with its prefix, such as RESCALE_SOURCE_AWS_PROFILE or
-RESCALE_TARGET_AWS_ENDPOINT_URL. Then only few AWS variables without a prefix apply to this side: `_SHARED_VARIABLES`,
+RESCALE_TARGET_AWS_ENDPOINT_URL. Then only a few AWS variables without a prefix apply to it: `_SHARED_VARIABLES`,
 and, depending on its own variables, `_ACCESS_VARIABLES`, `_VARIABLES_BESIDE_PROFILES` or no more.
 
 A location does not tell in which store it is: both stores may have buckets with the same name. So a process declares
