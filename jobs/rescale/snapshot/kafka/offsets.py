@@ -138,7 +138,7 @@ def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """Return the offsets of a Kafka source other than `FlinkKafkaConsumer`; None for other operators.
 
-    Only the bytes of the enumerator's state and of the first split tell whether an operator is such a source, and its kind.
+    Only the bytes of the enumerator's state and of the first split tell whether it is such a source, and its kind.
     """
     enumerator, unread_enumerator_reason = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
