@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,11 @@ from rescale.insight.cluster import Cluster, cluster_of_environment
 from rescale.insight.cluster_estimate import EXECUTORS_START_LIMIT, Need, estimate
 from rescale.insight.stages import number_of_read_tasks, number_of_write_tasks, used_part
 from rescale.insight.workload import workload_of
+from rescale.planning.request.result_files import Format
 from rescale.text.errors import RequestError
+from support.edited import relocated
 from support.large_plans import large_plan
+from support.pipeline import plan_rescale
 
 TB = 10**12
 THOUSAND = Cluster(executors=1000, cores=8, bandwidth=1_200_000_000)
@@ -32,6 +37,16 @@ def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster:
     (rekeyed,) = workload_of(plan).rekeyed
     assert number_of_read_tasks(rekeyed, cluster) == pytest.approx(len(read), rel=0.6)
     assert number_of_write_tasks(rekeyed, cluster) == pytest.approx(len({each.partition for each in ranges}), rel=0.6)
+
+
+@pytest.mark.parametrize("name", ["2-changelog-over-heap", "2-rocksdb-incremental", "2-heap-native"])
+def test_workload_counts_the_records_of_every_kind_of_source(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shape: Any = {"max_parallelism": ["64"], "format": Format.CANONICAL, "allow_prefixes": [str(source)]}
+    plan = plan_rescale(str(relocated(name, source)), str(tmp_path / "target"), ["3"], **shape)
+    rekeyed_bytes = sum(operator.rekeyed_bytes for operator in plan.operators)
+    assert sum(rekeyed.bytes for rekeyed in workload_of(plan).rekeyed) == rekeyed_bytes > 0
+    assert workload_of(plan).bytes == plan.bytes_moved
 
 
 def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:

@@ -17,8 +17,8 @@ from rescale.snapshot.places import StreamPlace
 class RekeyedWork:
     """Rekeyed records of an operator (`Rekeying`); sizes are in bytes of the source.
 
-    Pieces are what tasks can read separately: key groups of streams, or databases. New pieces are what tasks can write
-    separately: key groups or whole streams.
+    Pieces are what tasks can read separately: key groups of streams, and all other sources. New pieces are what tasks
+    can write separately: key groups or whole streams.
     """
 
     bytes: int
@@ -86,10 +86,17 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
 
 
 def _piece_sizes(rekeying: Rekeying) -> list[int]:
-    """Return the sizes of the pieces that tasks can read separately: key groups of streams, and databases."""
-    streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
-    key_group_sizes = [size for stream in streams for size in stream.key_group_sizes if size]
-    return key_group_sizes + [place.size for _, place in rekeying.databases]
+    """Return the sizes of the pieces that tasks can read separately: key groups of streams, and all other sources."""
+    stream_sizes = [
+        size
+        for source in rekeying.sources
+        if isinstance(source.place, StreamPlace)
+        for size in source.key_group_sizes
+        if size
+    ]
+    return stream_sizes + [
+        source.place.size for source in rekeying.sources if not isinstance(source.place, StreamPlace)
+    ]
 
 
 def _can_split_streams(rekeying: Rekeying) -> bool:
