@@ -67,7 +67,7 @@ def _anchor(name: str) -> str:
 
 
 def _structs(schema: Schema) -> list[Schema]:
-    """Return the objects that a document may be."""
+    """Return the schemas of the objects that a document can be: one, or several alternatives."""
     alternatives = schema.get("anyOf", [schema])
     return [definition for each in alternatives for definition in _objects(each, schema["$defs"])]
 
