@@ -3,7 +3,7 @@
     uv run python charts/release.py --registry ghcr.io/somebody --home https://github.com/somebody/rescale
 
 The files are a wheel and its sources, an image of each kind for all processors (an OCI archive), the chart as a package
-with the names and digests of the images, a bill of materials of everything that `uv.lock` contains (CycloneDX), and
+with the names and digests of the images, a bill of materials of the Python packages in the images (CycloneDX), and
 checksums of these files. `--push` also pushes images and chart to the registry. `--key` signs chart and checksums with
 GnuPG. Images are signed in the registry, by their digests, which are in `images.json`.
 
