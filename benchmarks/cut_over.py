@@ -5,7 +5,7 @@
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys per second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, Flink itself takes the job back, and three ways are measured: the result refers to the files of the last
+2 to 3, and Flink itself takes the job back. Three ways are measured then: the result refers to the files of the last
 checkpoint; it has copies that were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the
 newer ones after the cancel. The downtime begins with the cancel (or the request to stop) and ends when all tasks of the
 new job run, as Flink's overview shows it. A plain restart is a cancel after a checkpoint, and a start from this
@@ -66,7 +66,7 @@ SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism of the shapes between which the job alternates."""
 
 WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
-"""Values of the form for each way to treat the files of the last checkpoint."""
+"""Values of the DAG's form for each way in which the result gets the files of the last checkpoint."""
 
 SPLITS = 6
 """Parallelism with which every job starts. The source makes a split for each of its first subtasks.
@@ -133,7 +133,7 @@ class Bulk:
 
     @property
     def keeps_maximum(self) -> bool:
-        """Whether the max parallelism stays, so that the result refers to files of the source."""
+        """Whether the max parallelism stays, so that the result can have files of the source."""
         return self.shapes[0][1] == self.shapes[1][1]
 
     def runs(self) -> bool:
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--flink", nargs="+", default=["1.20.5", "2.3.0"], help="the releases of Flink")
     parser.add_argument(
-        "--same-maximum", action="store_true", help="keep the max parallelism, and refer to files of the source"
+        "--same-maximum", action="store_true", help="keep the max parallelism, and refer to files or copy them"
     )
     parser.add_argument("--s3", action="store_true", help="keep all files in an S3 server")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")

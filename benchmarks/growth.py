@@ -3,9 +3,9 @@
     python benchmarks/growth.py [--gigabytes 0.1 1 10] [--cores 2] [--part 0.25] [--only sizes cores hot record states
                                 small] [--directory DIR]
 
-Each case has its own savepoint, which gets another max parallelism, and its own workers. A small state is moved first,
-so that compilation and the start of workers do not count. The driver and the workers report their own peak memory,
-because a worker may end before others could read it; the largest worker counts.
+Each case has its own savepoint and its own workers, and the savepoint gets another max parallelism. A small state is
+moved first, so that compilation and the start of workers do not count. The driver and the workers report their own peak
+memory, because a worker may end before others could read it; the largest worker counts.
 
     sizes       the same savepoint in several sizes: seconds per GB, also relative to the first size
     cores       one core and all cores, at the middle size; processes are pinned to these cores

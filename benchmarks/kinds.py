@@ -3,9 +3,9 @@
     python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
 
 The first case keeps the max parallelism, so key groups stay and nothing is shuffled; the second goes from 128 to 1000.
-The scan visits all rows with RocksDB's own iterators, in one process. *Read in blocks* is only the reading of a step: a
-child process copies all rows into blocks. CPU time is user and system time of all processes in the second of two
-rounds; their start does not count.
+The scan visits all rows with RocksDB's own iterators, in one process. *Read in blocks* is the part of a step that
+reads: a child process copies all rows into blocks. CPU time is user and system time of all processes in the second of
+two rounds; their start does not count.
 """
 
 from __future__ import annotations

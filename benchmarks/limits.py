@@ -4,8 +4,8 @@
 
 First come whole commands, each in a new process, beside a bare Spark and the State Processor API (`whole_run`). Then
 come the steps, without the start of processes: copies beside plain copies (`relocate`), another max parallelism beside
-plain copies (`rehash`), RocksDB beside a bare scan (`kinds`). The last tables are one core beside two (`growth`), and
-where the CPU time of a rehash goes (`stages`). `--page` replaces the tables of the documentation
+plain copies (`rehash`), RocksDB beside a bare scan (`kinds`). The last tables compare one core with two (`growth`), and
+show where the CPU time of a rehash goes (`stages`). `--page` replaces the tables of the documentation
 (`docs/explanation/costs.md`). The machine should be idle otherwise.
 """
 
@@ -44,7 +44,7 @@ PROFILED_BYTES = 200_000_000
 """Bytes of the savepoints whose rehash is profiled."""
 
 SMALLEST_PART = 0.005
-"""Part of a step's CPU time from which a stage is listed."""
+"""Smallest share of a step's CPU time at which a stage is listed."""
 
 
 class Step(NamedTuple):

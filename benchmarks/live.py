@@ -4,9 +4,9 @@
 
 A job of real Flink keeps its state in RocksDB at parallelism 4 and max parallelism 128. Between its checkpoints it
 changes a known number of keys; `rescale follow` takes each checkpoint to parallelism 6 and max parallelism 1000. The
-first table has a line for each round: its time (without the start of processes), the time that
-`rescale diff --by-file` estimates, and the time of the first full run (the base); rows written ÷ rows changed, bytes
-written ÷ bytes changed, bytes and entries of the files that were read, and the rate at which they were read.
+first table has a line for each round: its time (without the start of processes), the time that `rescale diff --by-file`
+estimates, and the time of the first full run (the base). Further columns are rows written ÷ rows changed, bytes written
+÷ bytes changed, bytes and entries of the files that were read, and the rate of this reading.
 
 The second table has the time from the end of the old job until all tasks of the new one run. Its parts are the command
 that makes the last result, including the start of processes, and Flink's restore. Three ways are measured at the end of

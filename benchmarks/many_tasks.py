@@ -2,9 +2,9 @@
 
     python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
 
-Rescale's tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count the
-bytes that they processed, and report progress. The variants take turns in every round, and their medians count. The
-first tasks, which start workers, do not count. CPU time is that of driver, JVM and workers.
+Each of Rescale's tasks unpacks its input and a function that holds some MB, as much as a plan of thousands of subtasks.
+It also counts the bytes that it processed, and reports progress. The variants take turns in every round, and the tables
+show medians. The first tasks, which start workers, are not measured. CPU time is that of driver, JVM and workers.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def megabytes_in(folder: Path) -> float:
 
 
 def _control_group() -> Path | None:
-    """Return the control group of this process and its future descendants; a child process uses its parent's."""
+    """Return the control group of this process and its future descendants; a child process has that of its parent."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
     (inherited,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
     for mount in mounts:

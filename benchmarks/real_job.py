@@ -6,14 +6,15 @@
 A job of a real session cluster keeps several states a key in RocksDB: a value, a map of three entries, a value with a
 time to live, and a timer of each kind. Random keys change all the time, and RocksDB writes several levels. A canonical
 savepoint and then an incremental checkpoint are taken, and the job is cancelled. Flink's processes stay, and share the
-machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. In each round,
-every command of `--rescale` runs once, such as one of another checkout. A first round, which compiles, does not count.
+machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. `--rescale` names
+commands to compare, such as that of another checkout, and each of them runs once in every round. A first round, which
+compiles, does not count.
 
 Columns, in seconds, as medians:
 
     plan       until the plan is printed: inspect, plan, and the insight into it
-    report     until the report of the plan is written, if that comes before the first bytes
-    start      until the first bytes are read: the process of the step, and its workers
+    report     from then until the report of the plan is written; 0 if that comes after the first read
+    start      from then until the first bytes are read: the start of the step's process and of its workers
     read, write, validate   as the command prints them
     between    between the parts read, write and validate
     publish    from the end of these parts until `_metadata` lies in the target

@@ -4,8 +4,8 @@
                                      [--directory DIR]
 
 CPU time is user and system time of all threads of this process; the server (versitygw) is another process. The
-libraries take turns in every round, and medians count; a first round does not. Whole runs do all steps in this process,
-with source and target in S3: once many small files, once large ones.
+libraries take turns in every round, and the tables show medians without the first round. Whole runs do all steps in
+this process, with source and target in S3: one source has many small files, the other has large ones.
 """
 
 from __future__ import annotations

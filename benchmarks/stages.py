@@ -2,8 +2,9 @@
 
     python benchmarks/stages.py [--gigabytes 0.2] [--value-size 1000] [--format rocksdb] [--directory DIR]
 
-Steps run in this process, so that one profile covers each; the second of two rounds counts. The time of a compiled loop
-counts as that of the function that calls it, and the time of threads as that of the function that waits for them.
+Steps run in this process, so that one profile covers a whole step; the second of two rounds counts. The time of a
+compiled loop counts as that of the function that calls it, and the time of threads as that of the function that waits
+for them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/step_start.py [--master local-cluster[1,1,1024]] [--rounds 3]
 
 The step reshuffles the keyed state of the demo's savepoint, in executors. The bare job is one Python task that does
-nothing. Both begin with `spark-submit`, as the driver's pod does. They take turns in every round, and their medians
-count; a first round does not.
+nothing. Both begin with `spark-submit`, as the driver's pod does. They take turns in every round. The table shows
+medians without the first round.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
     python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
                                                     [--directory DIR]
 
-The savepoints are that of the demo, of some kilobytes, and two of the given size: one is canonical; the other has
-RocksDB's files, to which the result refers, and which the proof compares file by file. Flink's State Processor API does
-the same rehash. The commands take turns in every round, and their medians count; a first round, which compiles, does
-not. CPU time is user and system time of all processes, including the JVM and the workers.
+There are three savepoints. That of the demo has some kilobytes; the other two have the given size. One of these is
+canonical, and gets another max parallelism, also by Flink's State Processor API. The other has RocksDB's files: the
+result refers to them, and the proof compares them file by file. The commands take turns in every round. The table shows
+medians without the first round, which compiles loops. CPU time is user and system time of all processes, including the
+JVM and the workers.
 """
 
 from __future__ import annotations
