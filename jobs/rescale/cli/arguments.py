@@ -142,7 +142,8 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 def prepared_plan_of(arguments: argparse.Namespace, job: Mapping[str, str] | None = None) -> PreparedPlan:
     """Return the plan of the command's request; with `--base`, a plan that continues the result that `--base` names.
 
-    `job` is the name of the Job of which this process is a try: it uses the source of an earlier try.
+    `job` names the Kubernetes Job of which this process is a try. If an earlier try of the Job has claimed the target,
+    the plan has the source of that try.
     """
     request = request_of(arguments)
     if job is not None:

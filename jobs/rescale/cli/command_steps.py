@@ -22,7 +22,8 @@ def run_command_step(
 ) -> ResultDocument:
     """Run a step with these arguments and a Spark master, and return its result document.
 
-    `text_by_flag` are texts by the options whose files the step reads. On a terminal, draw the progress of the step.
+    `text_by_flag` has the texts of options that name files, by the options' flags: the step reads them from temporary
+    files. On a terminal, draw the progress of the step.
     """
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
@@ -43,7 +44,7 @@ def run_command_step(
 class CarryOut(Protocol):
     """Function that moves and validates the state of a claimed plan.
 
-    Once the work has started, it calls `meanwhile`, and prints the line that `meanwhile` returns.
+    After the work has started, it calls `meanwhile`, and prints the line that `meanwhile` returns.
     """
 
     def __call__(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None: ...

@@ -19,7 +19,7 @@ _LARGEST_METADATA_BYTES = 16 * 1024 * 1024
 
 
 _SOURCE_ATTRIBUTES = ("source", "checkpoints", "a")
-"""Attributes of argparse's namespace that hold the snapshot; a command has one of them, None if it is not given yet."""
+"""Attributes of argparse's namespace that hold the snapshot: a command has one of them, which may be None so far."""
 
 
 def complete_operators(row: Option, action: argparse.Action) -> None:

@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _reopen_standard_streams() -> None:
-    """Reopen standard streams that the parent process has closed: the next opened file would get our output."""
+    """Reopen standard streams that the parent process has closed; else the next opened file would get our output."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115

@@ -31,7 +31,7 @@ class Output:
         self._indent: int | None = 2
 
     def use_json_lines(self) -> None:
-        """Print every document, errors too, as JSON on one line from now on."""
+        """From now on, print each JSON document on a single line, errors too."""
         self._indent = None
 
     def answer(self, document: object, text: Callable[[], str]) -> None:

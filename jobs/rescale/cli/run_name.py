@@ -16,5 +16,5 @@ def name_of_this_job() -> dict[str, str] | None:
 
 
 def name_of_this_run() -> dict[str, str]:
-    """Return the name of the Job that this process is a try of, or that of this process."""
+    """Return the name of the Job that this process is a try of; outside of a Job, the host and the process id."""
     return name_of_this_job() or {"host": socket.gethostname(), "process": str(os.getpid())}

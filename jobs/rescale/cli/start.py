@@ -14,7 +14,7 @@ from rescale.cli.termination import exit_code_of, raise_on_sigterm
 def main() -> int:
     raise_on_sigterm()
     try:
-        gc.set_threshold(10_000)  # imports leave no garbage, and collecting it takes a tenth of the start-up time
+        gc.set_threshold(10_000)  # imports leave no garbage; looking for it would take a tenth of the start-up time
         atexit.register(gc.freeze)  # no garbage collection at exit either
         from rescale.cli.main import main as run_command_line
 

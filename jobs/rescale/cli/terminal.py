@@ -1,4 +1,4 @@
-"""Output on standard error, and on a terminal: spinners and colours. They need `rich`, which is slow to import."""
+"""Output on standard error. Spinners and colours on a terminal need `rich`, which is slow to import."""
 
 from __future__ import annotations
 

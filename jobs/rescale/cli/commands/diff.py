@@ -57,7 +57,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _compare_by_file(arguments: argparse.Namespace, output: Output) -> int:
-    """Print what a live rescale would read, from the files of two checkpoints."""
+    """Print what a round of a live rescale would read, which follows from the files of the two checkpoints."""
     for row in options_of("diff"):
         if row.group is HelpGroup.CHANGED_JOB and vars(arguments)[row.attribute]:
             raise RequestError(

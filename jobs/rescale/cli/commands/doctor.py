@@ -15,11 +15,12 @@ from rescale.text.errors import RequestError
 SUMMARY = "check this machine, a source, a target and Flink"
 DESCRIPTION = (
     "Checks what a run needs, and prints a line for each check: what was tried, what came out, what it means, and what "
-    "to do. Every call checks the packages that move state, scratch space (SPARK_LOCAL_DIRS, else the system's), and "
-    "Java, which only a Spark cluster needs. A source is only listed and read. In the store of a target, put, "
-    "put-if-absent, read, copy, upload in parts and delete are tried on small files in TARGET.rescale, which are "
-    "removed again; TARGET itself stays as it is. Flink's REST API is asked for its release, and for how its running "
-    "jobs make checkpoints. In a Kubernetes pod, the rights of its service account to start executors are checked, too."
+    "to do. Every call checks the packages that move state, scratch space (SPARK_LOCAL_DIRS, or else the system's "
+    "temporary directory), and Java, which only a Spark cluster needs. A source is only listed and read. In the store "
+    "of a target, put, put-if-absent, read, copy, upload in parts and delete are tried on small files in "
+    "TARGET.rescale, which are removed again; TARGET itself stays as it is. Flink's REST API is asked for its release, "
+    "and for how its running jobs make checkpoints. In a Kubernetes pod, the rights of its service account to start "
+    "executors are checked, too."
     "\n\n"
     "Exit code 0: no check ended with an error, though there may be warnings; 2: a check ended with an error."
 )

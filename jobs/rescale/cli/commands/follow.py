@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
-            """Move changes in the lasting process; if all records are moved or compared, start another process."""
+            """Move changes in the lasting process. To move or compare all records, use a process of its own."""
             if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, is_confirmed=arguments.yes)
@@ -144,8 +144,8 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
 def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output) -> None:
     """Remove the files that a `--finish` left if it was killed after it had published; then print its outcome.
 
-    Raises `RequestError` if the result belongs to another job or has another shape, before anything is removed; or if
-    it is outdated or gone.
+    Raises `RequestError`, before anything is removed, if the result belongs to another job or has another shape. Also
+    raises it, after the removal, if the job has made a later checkpoint, or if the result is gone.
     """
     checkpoints = normalise(arguments.checkpoints)
     if not contains(checkpoints, plan.source):

@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kafka-offsets",
         choices=OFFSET_FILE_FORMS,
-        help="print the offsets of the Kafka sources instead, one row per partition, in the format that plan, run, "
-        "validate and diff read by --kafka-offsets FILE: write them to a file, change the rows that should differ, and "
-        "delete the others (with --output json: only json)",
+        help="print only the offsets of the Kafka sources, one row per partition. plan, run, validate and diff read "
+        "such rows with --kafka-offsets FILE: write them to a file, change the rows that should differ, and delete the "
+        "others. With --output json, only the format json is possible",
     )
 
 

@@ -143,14 +143,14 @@ def _unused_proof_remark(plan: Plan, published: Published, requested_proof: Proo
 
 
 def move(plan: Plan, master: str, proof: Proof) -> None:
-    """Run all steps of a plan in one process."""
+    """Move and validate the state of a claimed plan, in a new process for all of its steps."""
     with errors_in_report(plan):
         run_command_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
 
 
 @contextmanager
 def errors_in_report(plan: Plan) -> Iterator[None]:
-    """Write an error of the block into the report of the plan, unless a retry may help."""
+    """If the block raises a final error, write the report of the plan, which then shows the error."""
     try:
         yield
     except RescaleError as error:

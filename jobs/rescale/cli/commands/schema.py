@@ -15,7 +15,7 @@ DESCRIPTION = (
     "Lists the documents that commands print with --output json and that a run puts beside its target, or prints the "
     "JSON Schema (draft 2020-12) of one of them. Programs can check a document with it, or make types from it. A "
     "schema has a version, which is part of its $id and rises with every change of the schema. A schema describes the "
-    "documents of this version of Rescale, so take it from the same version; it allows fields that it does not name. "
+    "documents of this version of Rescale: use it only for these. It allows fields that it does not name. "
     "Any command may answer with an error instead of its document."
     "\n\n"
     "Check a plan with Python's check-jsonschema:"
