@@ -93,7 +93,7 @@ class Option:
     file_noun: str = ""
     operator_separator: str | None = None
     changes_result: bool = False
-    """Whether a form in which this option is set asks for changed state, and not for a plain copy of the snapshot."""
+    """Whether a form that sets this option asks for a change. A form without any such option must ask for a copy."""
 
     @property
     def flag(self) -> str:

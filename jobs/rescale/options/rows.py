@@ -336,8 +336,8 @@ OPTIONS = (
     Option(
         "moved",
         OptionKind.LINES,
-        "read files from the directory NEW that the snapshot expects in the directory OLD (repeatable). Not needed for "
-        "files that moved with SOURCE, or with its job's directory, unless they still exist in OLD",
+        "read from the directory NEW the files that the snapshot expects in the directory OLD (repeatable). Not needed "
+        "for files that moved with SOURCE, or with its job's directory, unless they still exist in OLD",
         ("inspect", "match", *_PLAN_COMMANDS, *_COMPARE_COMMANDS, "report"),
         Field(
             "moved",
