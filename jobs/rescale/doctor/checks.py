@@ -49,7 +49,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 class CheckList:
-    """Collects checks; `wording` words the options and commands in their advice (default: as for the command line)."""
+    """Collects checks. `wording` returns the text of a mention in their advice (default: that of a command line)."""
 
     def __init__(self, wording: Callable[[Mention], str] | None = None) -> None:
         self._wording = wording

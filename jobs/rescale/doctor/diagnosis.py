@@ -38,7 +38,7 @@ def diagnose_run(
 ) -> Diagnosis:
     """Check what a run with an inspected source still needs: its target and, with `checks_machine`, this machine.
 
-    If it `starts_drivers` in pods, the rights to start pods are checked. `wording` is as in `CheckList`.
+    With `starts_drivers`, also check whether this pod may start pods of drivers. `wording` is as in `CheckList`.
     """
     checks = CheckList(wording)
     if checks_machine:
