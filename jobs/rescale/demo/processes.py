@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(handler_before := handler_by_signal[number]):  # a Python handler, which raises
+        if callable(handler_before := handler_by_signal[number]):  # a handler in Python raises an exception
             handler_before(number, frame)
         raise KeyboardInterrupt
 
