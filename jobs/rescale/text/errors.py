@@ -1,8 +1,8 @@
 """The errors that users see: the class of an error says whose fault it is, and its `advice` what to do.
 
-*Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and all code
-that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `as_rescale_error` turns
-it into one of these errors at the end of a process or a task.
+*Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient: workers,
+Spark and Airflow run a task again that ended with it. An unexpected exception is a bug of Rescale, and final:
+`as_rescale_error` turns it into one of these errors at the end of a process or a task.
 
 Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
@@ -235,7 +235,10 @@ class InternalError(RescaleError):
 
 
 def as_rescale_error(exception: Exception) -> RescaleError:
-    """Return the exception itself, or a `StoreError` (no resource), `RequestError` (wrong clock) or `InternalError`."""
+    """Return a `RescaleError` as it is, and the error for any other exception.
+
+    That is a `StoreError` for an exhausted resource, a `RequestError` for a wrong clock, and else an `InternalError`.
+    """
     if isinstance(exception, RescaleError):
         return exception
     if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW_MESSAGE in str(exception):
