@@ -49,11 +49,12 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class LastingProcess:
-    """The process, which starts with `begin` or with the first order, and ends with the block.
+    """Handle of a lasting process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `sends_ticks`, the process also sends
-    ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process prepares for it.
-    `environment` has the variables of the process; None: those of its parent.
+    ticks. `record_bytes` are the bytes of records that the first order moves, or None if they are unknown: they decide
+    whether the process starts workers before the order comes. `environment` has the environment variables of the
+    process; with None, it inherits those of its parent.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class LastingProcess:
         draw: DrawTick | None = None,
         meanwhile: Callable[[], str] | None = None,
     ) -> None:
-        """Move and validate the state of a claimed plan, as `carry_out` does."""
+        """Move and validate the state of a claimed plan; the other arguments are those of `carry_out`."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
             # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
             order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
@@ -114,7 +115,7 @@ class LastingProcess:
     ) -> None:
         """Carry out a run. Meanwhile `say` gets the lines of the process, and `draw` its ticks.
 
-        `meanwhile` is called once the run has begun, and its result is passed to `say`.
+        After the run has begun, `meanwhile` is called, and `say` gets the line that it returns.
 
         Raises the error with which the run ended, or `StoreError` if the process ends before it has answered.
         """

@@ -59,7 +59,7 @@ def run_step(
     """
     refuse_without_spark()
     refuse_unsafe_result(result_uri)
-    if exists(result_uri):  # a policy may forbid deleting files that the run has not put
+    if exists(result_uri):  # a bucket policy may forbid a delete of an object that the run has not put
         open_store(result_uri).delete([result_uri])
     drawing_arguments = [] if draw is None else ["--drawn"]
     module_arguments = [step.value, "--attached", *drawing_arguments, "--result", result_uri, *arguments]
