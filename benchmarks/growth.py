@@ -118,7 +118,7 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
 
 
 def new_process() -> ProcessPoolExecutor:
-    """Return a pool of one new process. Its workers run on the cores to which it is pinned when they start."""
+    """Return a pool of one new process, whose workers run on the cores to which it is pinned at their start."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 

@@ -5,9 +5,9 @@
 A native savepoint of four subtasks is restored at parallelism 4 (as it is), 6, 3 and 2. Each change of the parallelism
 is made in three ways: by Flink alone, by a result that keeps RocksDB, and by a canonical result. Another max
 parallelism is restored from RocksDB's files and from canonical state. Times are those of one job in Flink's log, from
-the first task that starts to restore until the last task runs. They are medians of rounds in which the variants take
-turns. MB fetched are the sizes in the handles of the subtasks. The last column is the time of `rescale run`, including
-the start of processes: a job is also down meanwhile.
+the first task that starts to restore until the last task runs. Each time is a median of rounds in which the variants
+take turns. MB fetched are the sizes in the handles of the subtasks. The last column is the time of `rescale run`,
+including the start of processes: a job is also down meanwhile.
 """
 
 from __future__ import annotations
