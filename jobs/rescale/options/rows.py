@@ -7,7 +7,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
 PLACE_PATTERN = "^ *(/|file:/|s3://|s3a://|s3p://)"
-"""Pattern of the URI of a snapshot or directory. It is simple, because Airflow shows it in the error for a wrong value.
+"""Pattern of the URI of a snapshot or directory: a simple one, because Airflow shows it in the error for a wrong value.
 """
 
 _PLAN_COMMANDS = ("plan", "run")
