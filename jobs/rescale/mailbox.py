@@ -32,7 +32,7 @@ _PATIENCE_SECONDS = 300.0
 
 
 class Sender:
-    """Sender of orders. It puts them into `place`, a new directory beside `target` that is removed after the block."""
+    """Sender of orders, which it puts into `place`, a new directory beside `target` that is removed after the block."""
 
     def __init__(self, target: str) -> None:
         self.place = join(orders_place(target), uuid4().hex)
