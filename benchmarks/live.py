@@ -14,7 +14,8 @@ the same job: a plain restart from the last checkpoint; `rescale follow --finish
 and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count.
 
 The third table has the MB of SST files that one core reads in a second: by the reader that a round uses, which decodes
-all entries of each file, and by a bare scan of all rows with RocksDB's own iterators. The reader and the scan take the last checkpoint, from the page cache.
+all entries of each file, and by a bare scan of all rows with RocksDB's own iterators. The reader and the scan take the
+last checkpoint, from the page cache.
 """
 
 from __future__ import annotations
