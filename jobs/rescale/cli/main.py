@@ -59,7 +59,7 @@ For a source and a target in two stores, accounts or regions: --source-profile a
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
-    This imports all commands, which takes most of the start-up time, so Ctrl-C must be handled before.
+    The import of all commands takes most of the start-up time, so Ctrl-C must be handled before this call.
     """
     from rescale.cli.commands import (
         demo,
@@ -201,7 +201,7 @@ def _refuse_non_utf8(arguments: Sequence[str]) -> None:
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Return whether the output is JSON. This does not parse the arguments, which may be wrong."""
+    """Return whether the output is JSON. The arguments are not parsed for this, because they may be wrong."""
     return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
 
 

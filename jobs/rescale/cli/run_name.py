@@ -1,4 +1,4 @@
-"""Names of runs for their claims: which run has made a claim."""
+"""Names of runs: a claim has the name of the run that made it."""
 
 from __future__ import annotations
 
