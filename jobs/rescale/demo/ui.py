@@ -1,6 +1,7 @@
 """`rescale demo --ui`: an Airflow with its web interface, until Ctrl-C.
 
-Its four components are started separately: `airflow standalone` listens on all interfaces and leaves child processes.
+Airflow's four components are started separately, because `airflow standalone` listens on all interfaces and leaves
+child processes.
 """
 
 from __future__ import annotations
