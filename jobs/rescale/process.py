@@ -1,7 +1,7 @@
 """Run steps that read or move state, each in a process of its own on this machine.
 
 A step gets the plan's URI and writes a result document; its log goes to standard error. Its standard input is a pipe
-whose other end only its parent holds. So the step ends with its parent, even after SIGKILL.
+whose other end only its parent holds. So the step ends with its parent, even if SIGKILL ends the parent.
 """
 
 from __future__ import annotations
