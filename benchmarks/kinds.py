@@ -68,7 +68,10 @@ def main() -> None:
 
 @njit
 def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
-    """Visit every row of an iterator; return the bytes of all keys and values. `length` has room for one length."""
+    """Visit every row of an iterator; return the bytes of all keys and values.
+
+    `length` is an array of one number, into which RocksDB writes the length of a key or value.
+    """
     total = 0
     while _valid(iterator):
         _key(iterator, length.ctypes.data)
