@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec import structs
 
@@ -36,6 +38,17 @@ def test_plan_of_many_operators_is_shortened(plan: PlanDocument) -> None:
     rows = [line.split() for line in text.splitlines() if line.startswith(f"{largest.label} ")]
     assert any(row[1:3] == [str(fullest.subtask), fullest.key_groups] for row in rows)
     assert len(plan_markdown(plan).splitlines()) < 100
+
+
+def test_table_of_new_subtasks_shows_whole_operators() -> None:
+    plan = plan_of_report((4, 128), (10, 128), operators=12)
+    lines = render_text(plan_page(plan)).splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("operator ") and "new subtask" in line)
+    end = next(i for i, line in enumerate(lines) if "more new subtasks" in line)
+    rows = Counter(line.split()[0] for line in lines[begin + 2 : end] if line)
+    assert set(rows.values()) == {10}
+    number_of_subtasks = sum(len(operator.subtasks) for operator in plan.operators)
+    assert lines[end].startswith(f"{number_of_subtasks - rows.total()} more new subtasks")
 
 
 def test_operator_that_changes_is_shown_however_small_it_is(plan: PlanDocument) -> None:

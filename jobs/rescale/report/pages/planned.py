@@ -108,13 +108,16 @@ def plan_page(document: PlanDocument) -> Page:
 
 
 def _shares_table(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
-    """Return the table of the bytes of new subtasks of changed operators; of many subtasks, only the fullest."""
-    rows = [
-        (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
-        for operator in shown_operators
-        if operator.is_changed
-        for share in lowest(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes)
-    ][:MOST_ROWS]
+    """Return the table of the bytes of new subtasks of changed operators; of many subtasks, only the fullest.
+
+    An operator whose rows would make the table longer than `MOST_ROWS` is left out, with all operators after it.
+    """
+    rows: list[tuple[str, int, str, str]] = []
+    for operator in shown_operators:
+        shares = lowest(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes) if operator.is_changed else []
+        if len(rows) + len(shares) > MOST_ROWS:
+            break
+        rows += [(operator.label, share.subtask, share.key_groups, human_bytes(share.bytes)) for share in shares]
     if not rows:
         return []
     number_omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
@@ -124,7 +127,7 @@ def _shares_table(operators: Sequence[PlannedOperator], shown_operators: Sequenc
         *note_on_rest(
             number_omitted,
             "more new subtask",
-            "more new subtasks, which hold no more than the shown ones of the same operator",
+            "more new subtasks; those of an operator in the table hold no more than its shown ones",
         ),
     ]
 
