@@ -187,10 +187,13 @@ def test_read_only_directory_is_an_error(tmp_path: Path) -> None:
     assert "Read-only file system" in next(check.result for check in checks if check.outcome is CheckOutcome.ERROR)
 
 
-def test_store_that_ignores_conditions_is_an_error(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["put_if_absent", "honours_conditions"])
+def test_store_that_misunderstands_conditions_is_an_error(
+    method: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bucket = s3.new_bucket("doctor")
     s3.declare(f"s3://{bucket}")
-    monkeypatch.setattr(S3Store, "honours_conditions", lambda *_: False)
+    monkeypatch.setattr(S3Store, method, lambda *_: False)
     checks = checks_of(f"s3://{bucket}/new")
     assert outcomes_not_ok(checks) == {"put a probe if": CheckOutcome.ERROR}
     advice = next(check.advice for check in checks if check.outcome is CheckOutcome.ERROR)

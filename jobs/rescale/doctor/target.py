@@ -112,16 +112,14 @@ class _Probes:
         with self._trying(
             "put a probe if it is absent, twice", "a run claims its target, and publishes, with such a put"
         ) as check:
-            if self._store.put_if_absent(self._conditional_uri, self._data) and not self._store.honours_conditions(
-                self._conditional_uri, self._data
-            ):
-                check.fail(
-                    "the store accepted both",
-                    "the store ignores the condition, so two runs could overwrite each other",
-                    WITHOUT_CONDITIONS_ADVICE,
-                )
-                return
-            check.ok("the second was refused", "two runs cannot have the same target")
+            if not self._store.put_if_absent(self._conditional_uri, self._data):
+                meaning = "the store refuses the condition although there is no such file, so no run can claim a target"
+                check.fail("the first was refused", meaning, WITHOUT_CONDITIONS_ADVICE)
+            elif not self._store.honours_conditions(self._conditional_uri, self._data):
+                meaning = "the store ignores the condition, so two runs could overwrite each other"
+                check.fail("the store accepted both", meaning, WITHOUT_CONDITIONS_ADVICE)
+            else:
+                check.ok("the second was refused", "two runs cannot have the same target")
 
     def _check_read(self) -> None:
         if not self._is_put:
