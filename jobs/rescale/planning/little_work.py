@@ -1,6 +1,6 @@
 """The largest amount of work that a step does in its own process, without starting workers.
 
-Starting workers takes 0.7 s and as much CPU time; starting Spark and its workers takes 5 to 10 s. The table has the
+Starting workers takes a fraction of a second (`WORKERS_START_SECONDS`), starting Spark 5 to 10 s. The table has the
 seconds (CPU seconds) of whole runs that rehash rows of 100 bytes on two busy cores:
 
     state     1 process   2 workers

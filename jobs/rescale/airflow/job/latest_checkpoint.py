@@ -43,7 +43,7 @@ def open_latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot
             snapshot = open_snapshot(place, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
             snapshot.check_complete()
         except RescaleError as error:
-            first_error = error
+            last_error = error
             if isinstance(error, StoreError):
                 break
         else:
@@ -52,9 +52,9 @@ def open_latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot
                     f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported_uri
                 )
             return snapshot
-    found_text = "" if first_error.found is None else f" ({first_error.found})"
-    reason = f"the latest checkpoint cannot be read: {first_error.what}{found_text}"
-    return UnreadableCheckpoint(reason, reported_uri, first_error if isinstance(first_error, StoreError) else None)
+    found_text = "" if last_error.found is None else f" ({last_error.found})"
+    reason = f"the latest checkpoint cannot be read: {last_error.what}{found_text}"
+    return UnreadableCheckpoint(reason, reported_uri, last_error if isinstance(last_error, StoreError) else None)
 
 
 def _place_to_open(reported_uri: str, job: Job, is_retry: bool) -> str:
