@@ -71,8 +71,12 @@ class RecordSource(NamedTuple):
 
     @property
     def key_group_count(self) -> int:
-        """Number of key groups that a stream lists; 0 for databases and changelogs, which list none."""
-        return len(self.place.extents) if isinstance(self.place, StreamPlace) else 0
+        """Number of key groups that a stream of keyed state lists; 0 for timers, databases and changelogs."""
+        match self.place:
+            case StreamPlace(framing=Framing.CANONICAL | Framing.HEAP) as place:
+                return len(place.extents)
+            case _:
+                return 0
 
     @property
     def states(self) -> tuple[list[str], list[bool]]:
