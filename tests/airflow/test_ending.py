@@ -149,7 +149,7 @@ def published(plan: Plan) -> XComField:
 
 
 def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = (), back: str = "success") -> Any:
-    """Return the result or error of the last task after these failed; `back`: state of the task that goes back."""
+    """Return the result or error of the last task after the tasks `failed`; `back` is the state of `go_back`."""
     states = {"go_back": back, **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
     instance = end_of(xcoms, states)
     try:
@@ -351,7 +351,7 @@ def test_error_says_from_where_the_job_was_started_again(plan: Plan) -> None:
 
 
 def test_end_does_not_deny_a_publication_that_may_have_happened(plan: Plan) -> None:
-    """The task was killed for good after its mark, and perhaps after `_metadata`, which a job may have deleted."""
+    """The task was killed for good after storing its mark, and perhaps `_metadata`, which a job may have deleted."""
     execute_without_spark(plan)
     open_store(plan.target).delete([places_of(plan).metadata, places_of(plan).published])
     assert ended(planned(plan), failed=("publish",)).what == "the result may have been published"

@@ -19,7 +19,7 @@ def test_fields_of_an_extra(extra: str | None, fields: dict[str, object]) -> Non
 
 @pytest.mark.parametrize(("extra", "kind"), [('["planted"]', "list"), ('"planted"', "str"), ("7", "int")])
 def test_other_value_is_refused_without_showing_it(extra: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow 3.3 takes it from the environment or a secrets backend as it is; 3.1 says that there is no connection."""
+    """Airflow 3.3 accepts such an extra from the environment or a secrets backend; 3.1 finds no connection then."""
     connection = Connection(conn_id="session", conn_type="http", host="flink", extra=extra)
     monkeypatch.setattr(Connection, "get", lambda _: connection)
     with pytest.raises(RequestError, match="the extra of the connection 'session' is no JSON object") as caught:

@@ -1,4 +1,4 @@
-"""A job with a changelog makes no checkpoint after a start in NO_CLAIM mode, so it is not handed over by a jar."""
+"""A job with a changelog can make no checkpoint in NO_CLAIM mode, so a run refuses to start it from a jar."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from support.session_cluster import ROCKSDB, SMALL_FILES, SessionCluster, has_ch
 
 KEYS, VALUE_SIZE, RATE = "60000", "500", "1000"
 LOADED = 20_000
-"""Records after which two subtasks have written each of their keys once."""
+"""Number of records after which each of the two subtasks has written every key of its split once."""
 
 MAIN = "Bulk"
 

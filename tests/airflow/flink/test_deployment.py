@@ -41,7 +41,7 @@ def resource() -> dict[str, Any]:
 
 @pytest.fixture
 def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Return the mock of the request to Kubernetes that patches a FlinkDeployment; `dry_run` is that of dry runs."""
+    """Return the mock of the request to Kubernetes that patches a FlinkDeployment; its `dry_run` mocks dry runs."""
     patch = Mock(return_value=resource)
 
     def after(*arguments: Any) -> Any:
@@ -96,7 +96,7 @@ def test_check_of_the_right_to_patch_changes_nothing(patch: Mock) -> None:
 def test_resource_that_would_lose_its_nonce_is_refused(
     nonce: int | None, resource: dict[str, Any], patch: Mock
 ) -> None:
-    """Releases of the operator before 1.8 have no such field. They would start the job, perhaps without state."""
+    """Flink's operator before release 1.8 has no field for the nonce. It would start the job, perhaps without state."""
     resource["spec"]["job"]["savepointRedeployNonce"] = nonce
     patch.dry_run.side_effect = lambda *_: resource
     refused = [lambda: check_hand_over(WHERE)]
@@ -197,7 +197,7 @@ def test_jobmanager_that_ends_with_its_job_is_refused_for_a_savepoint_too(
 
 
 def test_patch_is_for_the_version_that_was_read(resource: dict[str, Any], patch: Mock) -> None:
-    """A late patch, whose answer was lost, would otherwise change the specification under a later patch's nonce."""
+    """Otherwise a patch that arrives late could overwrite the specification of a later patch with the same nonce."""
     resource["metadata"] = {"name": "clicks", "resourceVersion": "77"}
     redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None))
     assert patch.call_args.args[-1]["metadata"] == {"resourceVersion": "77"}
@@ -305,7 +305,7 @@ def test_new_job_of_a_session_job_ends_before_the_old_one_is_started(
 
 
 def test_job_that_was_handed_over_to_a_resource_is_only_looked_for(resource: dict[str, Any], patch: Mock) -> None:
-    """Somebody may have changed the job's parallelism since, so the result is not the job's state any more."""
+    """Somebody may have changed the job's parallelism since, so the result may be older than the job's state."""
     before = redeployed(resource, TARGET)
     resource["spec"]["job"]["parallelism"] = 7
     assert question_for_started_job(before, "run", TARGET) == RedeploymentQuestion(WHERE, 5)

@@ -42,7 +42,7 @@ class Topic:
         return "run", self.broker, self.name
 
     def committed(self) -> list[tuple[int, int]]:
-        """Return each committed number, with the count of its key before it."""
+        """Return each committed number, with how many numbers of the same key the job had counted before it."""
         lines = (line.split() for line in self._run("read").splitlines())
         return [(int(number), int(before)) for number, before in lines]
 
@@ -94,7 +94,7 @@ UNCERTAIN = (
 
 
 def assert_each_once(committed: list[tuple[int, int]]) -> None:
-    """Check that splits have all numbers from the first one on, and that keys have counted each of their numbers."""
+    """Check that the numbers of each split are consecutive from the first one on, and that keys count up one by one."""
     numbers = sorted(number for number, _ in committed)
     split_size = LAST // SUBTASKS
     for split in range(SUBTASKS):
@@ -129,7 +129,7 @@ def follow_with_retries(story: LiveStory) -> str | None:
 
 @contextmanager
 def losing_before(moment: str, lose: Callable[[], object]) -> Iterator[None]:
-    """Call `lose` once, right before this part of the cut-over."""
+    """Call `lose` once, right before the cut-over first calls its function `moment`."""
     real, lost = getattr(cut_over, moment), []
 
     def losing(*arguments: Any, **more: Any) -> Any:

@@ -231,7 +231,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monke
 def test_going_back_waits_for_hours_for_a_savepoint_that_stops_the_job(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The task that takes the savepoint has given up after an hour. If this one did so, no task would start the job."""
+    """The task that takes the savepoint gives up after an hour. If `go_back` did, too, no task would start the job."""
     trigger_id, location = next(derived_ids("savepoint", "a-dag/manual")), "s3://b/savepoints/savepoint-1"
     cluster.jobs[BEFORE.job_id], cluster.savepoints[trigger_id] = "RUNNING", _GOES_ON
     half_hours = iter(range(0, 24 * 3600, 1800))

@@ -40,7 +40,7 @@ def record(task_id: str = "follow", state: str = "running", run: str = RUN, befo
 
 
 def test_other_tasks_and_later_tries_read_the_record_and_other_runs_do_not() -> None:
-    """A try may be killed right after its start, when Airflow has removed the XComs of the task."""
+    """An XCom is not enough: Airflow removes a task's XComs when a try starts, and the try may be killed right then."""
     assert recorded_job(RUN) is None
     record().note_stop(7)
     for other in (record(), record("go_back")):
@@ -159,7 +159,7 @@ def test_run_goes_on_though_the_job_that_it_has_started_does_not_run_with_all_ta
 
 
 def test_run_goes_on_though_flink_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise nothing would start the job again, because the task that goes back needs the output of this one."""
+    """If the first task failed, nothing would start the job again: the task that goes back needs its output."""
     monkeypatch.setattr(job_record, "open_flink", Mock(side_effect=StoreError("Flink cannot be reached")))
     record().note_stop()
     assert stopped_job(RUN) == BEFORE

@@ -3,9 +3,9 @@
 With high availability, a new JobManager restarts the job from its last checkpoint.
 
 There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed; without high
-availability, it does not know this of any job. If the old one is lost around the cancel, and the job's directory has a
-newer checkpoint than Flink has reported, it is unknown which one was completed last. Then no job is started, and the
-error names both.
+availability, it does not know this of any job. If the JobManager is lost around the cancel, and the job's directory has
+a newer checkpoint than Flink has reported, it is unknown which of these two was completed last. Then no job is started,
+and the error names both checkpoints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions to Flink end when there can be no answer, and the clause about an answer says what became of the job."""
+"""Questions to Flink end when there can be no answer; logs and errors describe an answer by the job's fate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_checkpoint_that_later_ones_have_replaced_is_not_waited_for(monkeypatch:
 
 
 def ask_for_unlisted_checkpoint(last: CompletedCheckpoint | None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Ask for the complete checkpoint 7, of which Flink lists no details; `last` is the last one that it lists."""
+    """Ask for the complete checkpoint 7, of which Flink has no details; `last` is the last one that it lists."""
     flink = MagicMock(
         triggered_checkpoint=Mock(return_value=CheckpointProgress(True, None, 7)),
         checkpoint_details=Mock(return_value=None),

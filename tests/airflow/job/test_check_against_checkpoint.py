@@ -301,7 +301,7 @@ def test_parallelism_of_partially_finished_operator_is_refused_unless_all_may_fi
 
 
 def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() -> None:
-    """Another chain has partially finished, and a third one has ended or runs."""
+    """Flink does not list the operator. It may be in a vertex that has partially finished, or in one that has ended."""
     snapshot = opened("2-partially-finished")
     others = [vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"]
     tasks = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}

@@ -271,7 +271,7 @@ def test_job_that_is_lost_while_it_starts_is_started_again_at_once(cut: Any, mon
 def test_job_that_was_redeployed_is_only_waited_for_or_taken_back(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], is_published: bool
 ) -> None:
-    """A killed try has redeployed the job, from the result or already from its checkpoint; Flink has the new job."""
+    """A killed try has redeployed the job, from the result or, going back, from its checkpoint. The old job is gone."""
     start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
     plan = SimpleNamespace(start=start) if is_published else None
     monkeypatch.setattr(JobToRestart, "is_replaced", True)
@@ -291,7 +291,7 @@ def test_job_that_was_redeployed_is_only_waited_for_or_taken_back(
 
 @pytest.fixture
 def handed_over(cut: Any, monkeypatch: pytest.MonkeyPatch) -> CutOver:
-    """Return a cut-over whose earlier try has started the job from its result: whoever clears the task begins anew."""
+    """Return the cut-over of a cleared task, of which an earlier try has started the job from its result."""
     monkeypatch.setattr(cut_over, "published_plan", lambda *_: "the plan")
     cutting: CutOver = cut(Job())
     monkeypatch.setattr(cutting, "_publish_and_start", Mock(side_effect=AssertionError("another start")))

@@ -98,7 +98,7 @@ def test_question_waits_until_the_last_round_is_short(rounds: dict[str, Any] | N
 
 
 def test_question_waits_for_a_base_that_needs_an_approval(tmp_path: Path) -> None:
-    """The base was small enough for the settings. A new one may be larger, and waits for the answer."""
+    """By the settings, the base was too small to need an approval. A new base may be larger, and waits for one."""
     settings = Settings(approval=ApprovalRules(required=PlansToApprove(above_gigabytes=500)))
     with patch.object(cut_over_question, "settings", return_value=settings):
         with pytest.raises(TaskDeferred) as caught:

@@ -1,6 +1,6 @@
 """Report pages of a run on the api-server, and their permissions; `tests/whole_airflow` shows them in a whole Airflow.
 
-Airflow's simple auth manager lets all users see every run, so one that refuses replaces it.
+Airflow's simple auth manager lets all users see every run, so a manager that can refuse replaces it.
 """
 
 from __future__ import annotations

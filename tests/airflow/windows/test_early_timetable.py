@@ -1,4 +1,4 @@
-"""Airflow begins the runs of a window before it opens, and knows the timetable again after it has stored it."""
+"""Airflow begins the runs of a window before the window opens, and can store the timetable and load it again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def berlin(text: str) -> pendulum.DateTime:
 
 
 def beginnings(timetable: EarlyTimetable, after: pendulum.DateTime, *, catchup: bool, runs: int = 2) -> list[datetime]:
-    """Return the times at which the runs after one at `after` begin."""
+    """Return the times at which the next runs begin after the run of the opening time `after`."""
     last, times = DataInterval.exact(after), []
     for _ in range(runs):
         info = timetable.next_dagrun_info(
