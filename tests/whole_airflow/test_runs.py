@@ -24,7 +24,7 @@ from support.snapshots import directory
 from support.whole_airflow import ADDRESS_PASSWORD
 
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
-"""Tasks that run and have an output in every run."""
+"""Tasks that run and have an output in every successful run."""
 
 
 def read(uri: str) -> bytes:
@@ -53,7 +53,7 @@ def test_every_task_succeeds_at_the_first_try(successful_run: tuple[Run, str]) -
 
 
 def test_ordinary_run_warns_only_of_the_savepoint(successful_run: tuple[Run, str]) -> None:
-    """All warnings of `inspect`, `plan` and the steps are about the savepoint."""
+    """Only `inspect`, `plan` and the steps may warn, because their warnings are about the savepoint."""
     run, target = successful_run
     for task_id in ("approve", "publish", "announce", "end"):
         assert {line.get("level") for line in run.log(task_id)} <= {"info", None}, task_id

@@ -178,7 +178,7 @@ def test_job_that_could_not_be_started_again_is_not_stopped(job_runs: JobRuns, c
 
 
 def test_exactly_one_job_of_each_run_runs_at_the_end(job_runs: JobRuns, cluster: SessionCluster) -> None:
-    """All runs must have ended, even those that wait for an answer because another worker has their tests."""
+    """Runs that still wait for an answer are cancelled: another worker of pytest may have the tests that answer."""
     for name in ("rejected", "cancelled"):
         if (run := job_runs[name].run).state != "failed":
             run.question()

@@ -72,7 +72,7 @@ def test_rounds_begin_before_the_window_opens_and_the_job_is_cut_over_in_it(
     assert normalise(started["restored_from"]).endswith(f"/live-{opens:%Y-%m-%d-%H%M}")
     assert cluster.job(job_id).has_ended
     assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
-    lines = [line for line in run.log(_FOLLOW) if line.get("timestamp")]  # lines that only group others have none
+    lines = [line for line in run.log(_FOLLOW) if line.get("timestamp")]  # lines that only group others have no time
     times = {line["event"]: datetime.fromisoformat(line["timestamp"]) for line in lines}
     base = next(time for event, time in times.items() if event.startswith("base: checkpoint"))
     waiting = [event for event in times if event.endswith(f"waits for {opens:%Y-%m-%d %H:%M} UTC")]
