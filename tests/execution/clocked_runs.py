@@ -47,7 +47,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
 
 
 def be_refused(case: Case, clock: Clock) -> None:
-    """Let a store refuse requests for their time, from some call on; the run resumes once the clock is right."""
+    """Let a store refuse requests because of their time, from some call on; the run resumes once the clock is right."""
     clock.put(0)
     calls = _check_and_count_calls(case, case.target(), case.faults())
     for at in (1, calls // 2):

@@ -222,7 +222,7 @@ def test_state_is_dropped_from_a_changelog(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(number: int, tmp_path: Path) -> None:
-    """This shows at the first record or after all records."""
+    """This shows at the base record that is merged or, if several are merged, after all base records."""
     header = read_keyed_header(keyed_header(HeapState("sum", LONG, TEXT, "REDUCING").info, key=LONG.snapshot), "")
     key, group = LONG.write(1), key_group_of_hash(LONG.code(1), 128)
     merge_change = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)

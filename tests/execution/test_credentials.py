@@ -1,4 +1,7 @@
-"""Credentials that expire in a run: renewed ones let it go on; without, an error says so, and new ones resume it."""
+"""Credentials that expire during a run.
+
+If they are renewed, the run goes on. Otherwise an error says so, and a run with new credentials resumes it.
+"""
 
 from __future__ import annotations
 

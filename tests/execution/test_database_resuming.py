@@ -59,7 +59,7 @@ def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: 
 
 
 def numbers(case: Case) -> list[int]:
-    """Return the numbers of the calls after the plan that write or read state; nothing changes between the others."""
+    """Return the numbers of the storage calls after the plan that write or read; the other calls change nothing."""
     counted, target = case.faults(writes_only=False), case.target()
     assert case.run(target, counted, parallelism="") == 0, warm.output(counted)
     assert_right(target, case.source)

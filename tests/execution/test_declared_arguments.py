@@ -1,4 +1,4 @@
-"""Surgery declared in the arguments of the mains counts where no certificate declares it."""
+"""Surgery declared in the arguments of the steps' main programs counts where no certificate declares it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ class AmazonParts:
 
 @dataclass
 class SimulatedTasks:
-    """Return results as real tasks would. `sent` holds the bytes sent to tasks, by kind; `received` those returned."""
+    """Tasks that return results as real ones would.
+
+    `sent` has the number of bytes sent to tasks, by kind; `received` has the number of bytes returned.
+    """
 
     plan: Plan
     cores: int = CORES

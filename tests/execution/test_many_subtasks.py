@@ -36,7 +36,7 @@ from support.synthetic import database, operator, own_stream, snapshot
 
 MAX_PARALLELISM = 720
 MOST_LINES_PER_PAIR = 0.2
-"""Most lines of code that may run per pair: any work on a pair runs at least one, and measurements vary a little."""
+"""Most lines of code that may run per pair: work on a pair would run at least one, but measurements vary a little."""
 
 
 @pytest.fixture

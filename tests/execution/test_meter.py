@@ -32,7 +32,7 @@ from support.slow import slow
 from support.snapshots import directory
 
 LARGE = 200_000_000
-"""Bytes: far more than the memory of a process varies without an allocation."""
+"""Number of bytes: far more than the memory of a process varies by itself."""
 
 
 @pytest.mark.parametrize("tasks", [InProcessTasks, shared_processes, slow(shared_spark)])

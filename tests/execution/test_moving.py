@@ -29,7 +29,7 @@ SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
 """S3 takes no part below 5 MiB, except the last."""
 
 on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
-"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
+"""Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])

@@ -1,4 +1,4 @@
-"""Old rows are left out of a result: every other row is there, both are counted, and a wrong choice ends the run."""
+"""Old rows are left out of a result, all others are there, and both are counted. A wrong choice of rows is found."""
 
 from __future__ import annotations
 

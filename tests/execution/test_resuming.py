@@ -1,7 +1,7 @@
 """Whenever a run is stopped, its target is published and right, or not published; the same command resumes it.
 
-A run without Spark makes the same storage calls in the same order as a run with Spark, except that tasks take turns. So
-it is stopped at every call here, and real processes are killed once in each step, as slow tests.
+A run without Spark makes the same storage calls in the same order as a run with Spark, except that tasks take turns.
+Therefore the tests stop a run without Spark at every call. Slow tests also kill real processes, once in each step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from support.s3 import unprotected_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
-"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
+"""Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])

@@ -247,7 +247,7 @@ def test_plan_says_how_much_of_a_dropped_state_is_lost(tmp_path: Path) -> None:
 
 
 def test_plan_tells_file_sizes_and_certificate_records_of_a_dropped_rocksdb_state(tmp_path: Path) -> None:
-    """The operator is renamed, too. A state that is its operator's only one has all of its bytes."""
+    """The operator is renamed, too. All bytes of an operator with a single state are those of the state."""
     source, target = open_snapshot(snapshots.directory("2-rocksdb-native")), str(tmp_path / "target")
     shape = {"renames": ["clicks-per-user=clicks-by-user"], "state_drops": ["clicks-per-user:pages"]}
     plan = plan_rescale(source.directory, target, ["3"], **shape)

@@ -1,4 +1,4 @@
-"""Raw keyed timers of keys that are objects of subclasses: no other program than Flink knows where they end."""
+"""Raw keyed timers whose keys are objects of a subclass: only the job's own classes can tell where a timer ends."""
 
 from __future__ import annotations
 

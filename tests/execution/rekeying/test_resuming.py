@@ -21,10 +21,10 @@ from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
-"""Rescales from max parallelism 16, by the hashes of keys."""
+"""Shape of a rescale from max parallelism 16, which needs the hashes of keys."""
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
-"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
+"""Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])

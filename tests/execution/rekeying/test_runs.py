@@ -46,7 +46,7 @@ SOME_INLINE = 6000
 
 @contextmanager
 def patched_settings(**values: int) -> Iterator[None]:
-    """Patch how much is done at once, and which streams lie inline."""
+    """Patch the limits of what is done at once, and of what lies inline; `SETTINGS` lists their names."""
     with ExitStack() as stack:
         for setting, value in values.items():
             stack.enter_context(patch(SETTINGS[setting], value))

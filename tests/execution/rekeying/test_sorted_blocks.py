@@ -1,4 +1,4 @@
-"""Records to blocks to rows to key groups: compared with a twin that sorts and frames record by record."""
+"""Records become blocks, rows and then key groups, equal to those of a twin that sorts and frames each record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERATOR = 3
 
 
 class ShuffledRecords(NamedTuple):
-    """Records with their new key groups, in batches of `units`; write ranges begin at the key groups `borders`."""
+    """Records with their new key groups, by read unit and batch; write ranges begin at the key groups `borders`."""
 
     max_parallelism: int
     states: int

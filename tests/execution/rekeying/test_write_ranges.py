@@ -91,14 +91,17 @@ def test_write_ranges_cover_every_stream_within_their_limits(
 
 
 def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
-    """Return whether the ranges are within the limit, or are a single key group or a compressed stream."""
+    """Return whether the ranges together are within the limit, or are one range that cannot be cut.
+
+    A range cannot be cut if it has a single key group, or if the plan compresses key groups.
+    """
     compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
     single = len(ranges) == 1 and (len(expected(plan, ranges[0])) == 1 or compressed)
     return single or sum(sum(expected(plan, write_range)) for write_range in ranges) <= limit
 
 
 def expected(plan: Plan, write_range: WriteRange) -> list[int]:
-    """Return the bytes of the key groups of a range that have any."""
+    """Return the sizes in bytes of the key groups in a range that are not empty."""
     sizes = plan.operators[write_range.operator_index].expected_key_group_bytes[
         write_range.first : write_range.last + 1
     ]

@@ -53,7 +53,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
     library: FlinksRocksdb, tmp_path: Path, fetched: list[str]
 ) -> None:
-    """Only a list element that was added alone is looked up."""
+    """Only a key is looked up to which a list element was added, and which was neither put nor deleted."""
     state, paths = STATES[0], [tmp_path / f"checkpoint-{number}" for number in range(3)]
     rng = random.Random(11)
     steps = [

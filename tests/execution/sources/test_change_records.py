@@ -1,7 +1,8 @@
 """Changes between checkpoints of databases that the RocksDB of real Flink releases wrote.
 
-In each round of random rows, merges, deletes, range tombstones, flushes and compactions, the changes are those of the
-model, and keys that were written without a change. Laid over the earlier rows, the changes give the rows of the model.
+A model repeats each round of random rows, merges, deletes, range tombstones, flushes and compactions. The changes that
+are read are those of the model; they may also have keys that were written with an unchanged value. Laid over the
+earlier rows, the changes give the rows of the model.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def copied(model: Model) -> Model:
 
 
 NewValues = dict[str, dict[bytes, bytes | None]]
-"""New values by key, by state; None for a deletion."""
+"""New values by state and key; None for a deletion."""
 
 
 def changes_by_state(reader: ChangeReader, states: Sequence[str] = STATES) -> NewValues:
@@ -142,7 +143,7 @@ def new_values(before: Model, after: Model) -> NewValues:
 
 
 def check_changes(changes: NewValues, before: Model, after: Model, steps: Sequence[tuple[Any, ...]]) -> None:
-    """Check that these are all changes, and besides them only keys that `steps` put or deleted, with their values."""
+    """Check that `changes` has every change, and besides them only keys that `steps` put or deleted, with values."""
     written_keys = {(state, key) for verb, state, key, *_ in (step for step in steps if step[0] in ("put", "delete"))}
     for state, expected in new_values(before, after).items():
         assert expected.items() <= changes[state].items()

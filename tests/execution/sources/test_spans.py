@@ -1,4 +1,4 @@
-"""Extents that lie end to end, in runs that a task reads at once."""
+"""Runs of extents that lie end to end, so that a task reads each run at once."""
 
 from __future__ import annotations
 

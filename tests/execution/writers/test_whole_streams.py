@@ -120,7 +120,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
 
 
 def filled(groups: list[bytes | None]) -> list[int]:
-    """Return the key groups with timers: all others are as long as the shortest."""
+    """Return the numbers of the key groups with timers, which are longer than the shortest one, without timers."""
     least = min(len(group) for group in groups if group is not None)
     return [i for i, group in enumerate(groups) if group is not None and len(group) > least]
 
@@ -148,7 +148,7 @@ def double_timers(result: Result, place: Place) -> None:
 def change_a_time(result: Result, place: Place) -> None:
     extent = place.stream.groups[filled(result.groups(place))[0]]  # type: ignore[union-attr]
     assert extent is not None
-    place.flip(extent.start + extent.length - 5)  # at most a number of further timers follows the last timer
+    place.flip(extent.start + extent.length - 5)  # in the last time, after which there is at most a count of 4 bytes
 
 
 FAULTS = {
@@ -158,7 +158,7 @@ FAULTS = {
     "another time": change_a_time,
     **HANDLE_FAULTS,
 }
-del FAULTS["offsets swapped"]  # it does no harm: the first and the last key group may both be without timers
+del FAULTS["offsets swapped"]  # may do no harm: the first and the last key group may both have no timers
 
 
 @pytest.mark.parametrize("maximum", ["64", slow("1000")])

@@ -30,7 +30,7 @@ CANONICAL = "2-canonical-rocksdb"
 def changed_elements(
     result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]]
 ) -> tuple[str, Place, list[bytes]]:
-    """Change the elements of the first state with this mode that has two of them (or a copy) in a subtask."""
+    """Change the elements of the first state with this mode that has two elements, or one copy, in a subtask."""
     for place in result.places(Slot.OPERATOR):
         assert isinstance(place.stream, ElementStream)
         for state in place.stream.states:

@@ -1,4 +1,4 @@
-"""The first pass digests every record, element, copy and key group of both sides, each under its own part."""
+"""The first pass digests every record, element, copy and key group of both sides, by operator and state or slot."""
 
 from __future__ import annotations
 

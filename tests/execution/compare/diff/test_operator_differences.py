@@ -47,7 +47,7 @@ def with_coordinator(name: str, data: bytes = b"state") -> Operator:
 
 
 def finished_operator(*finished: int) -> Operator:
-    """Return an operator of which these of two subtasks have finished, or without numbers all."""
+    """Return an operator with two subtasks, of which those with these numbers have finished; without numbers, all."""
     partly_finished = operator("counts", finished=finished)
     return (
         partly_finished

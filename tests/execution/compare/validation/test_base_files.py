@@ -43,7 +43,7 @@ def base(operator: Operator) -> Database:
 
 
 def changed(database: Database, change: Change) -> Database:
-    """Return the database after `change` of the files of each column family that has some."""
+    """Return the database after applying `change` to the files of each column family that has files."""
     assert database.source is not None
     manifest: Manifest = database.source.manifest
     families = tuple(

@@ -46,7 +46,7 @@ def base(earlier: Path, target: Path, parallelism: str) -> None:
 
 @dataclass(frozen=True)
 class ChangedTasks(InProcessTasks):
-    """Tasks that also find the rows of `tallies`, whatever was read."""
+    """Tasks whose comparison of changes also returns `tallies`; with `only_once`, only the first comparison does."""
 
     tallies: tuple[ChangeTally, ...] = ()
     only_once: bool = False

@@ -129,7 +129,7 @@ def test_differing_files_are_left_to_be_read(
 def test_checksums_prove_only_if_both_sides_have_the_same_algorithm(
     source: Sequence[str], result: Sequence[str], algorithm: str | None, two_sides: TwoSides
 ) -> None:
-    """An ETag proves nothing about files that are cut elsewhere."""
+    """An ETag proves nothing about key groups that are cut into other files."""
     two_sides.known = {"source": list(source), "result": list(result)}
     proof = two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.algorithms_by_operator == ({0: {algorithm}} if algorithm else {})

@@ -184,7 +184,7 @@ def test_partition_without_offset_may_be_declared_as_having_none(by_directory: O
 
 
 def test_consumer_that_becomes_a_source_has_assigned_the_partitions_it_holds(by_directory: OffsetsByDirectory) -> None:
-    """A partition of the union may be stored more than once."""
+    """The union state of the consumer may hold a partition more than once."""
     old = consumer_of(at(0, 0), at(1, 10), at(0, 0), at(2, 20))
     after = [at(0, 5), at(1, 10)]
     declared = (changed(0, 0, 5), ChangedPartition("orders", 2, 20, None, dropped=True))

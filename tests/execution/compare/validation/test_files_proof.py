@@ -34,7 +34,7 @@ QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 @dataclass(frozen=True)
 class RecordingTasks(InProcessTasks):
-    """A loop of tasks that records its units."""
+    """A loop of tasks that records its units of work."""
 
     seen: list[Any] = field(default_factory=list)
 

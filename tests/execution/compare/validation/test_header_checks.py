@@ -217,7 +217,7 @@ def test_timers_stored_twice_are_in_the_result_once() -> None:
 
 
 def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:
-    """The cached answer for one set of old holders is not used for another."""
+    """The comparer does not use its cached answer about some old streams for other old streams."""
     headers = KeyedHeaderComparer("op")
     headers.compare([stream(A)], stream(A))
     headers.compare([stream(AB)], stream(AB))

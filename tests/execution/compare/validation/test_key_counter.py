@@ -36,7 +36,7 @@ def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], m
     """Check a loop with the smallest table, which holds the first distinct hashes."""
     table, count, distinct = np.full(16, -1, np.int64), 0, dict[int, None]()
     for batch in batches:
-        with np.errstate(over="ignore"):  # where Python runs it
+        with np.errstate(over="ignore"):  # Python warns of overflows, the compiled loop does not
             count = loop(np.array(batch, np.int32), table, count, most)
         for code in batch:
             if len(distinct) < most:

@@ -1,4 +1,4 @@
-"""A new stream is compared with the same streams as by a search of all pairs, which takes far more comparisons."""
+"""A new stream is compared with the streams that a search of all pairs finds, after far fewer comparisons."""
 
 from __future__ import annotations
 
@@ -72,12 +72,15 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
 
 
 def has_more(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[StateMetaInfo]]) -> bool:
-    """Return whether `states` has a state that is in none of `theirs`."""
+    """Return whether `states` has a state that is in none of `other_headers`."""
     return not {state.name for state in states} <= {state.name for some in other_headers for state in some}
 
 
 def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
-    """Return the id tables by subtask, or None if it is not the merged one: slow twin of `KeyedHeaderComparer`."""
+    """Return the id tables by subtask, or None if the header of `stream` is not that of all streams merged.
+
+    It is the slow twin of `KeyedHeaderComparer`.
+    """
     parsed = [candidate.parsed for candidate in (stream, *old_holders) if candidate.parsed is not None]
     merged = merge_keyed_headers(parsed)
     if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):

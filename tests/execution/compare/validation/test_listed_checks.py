@@ -1,4 +1,4 @@
-"""Everything that must be compared is listed once, in runs that a task reads at once. The operators are made up."""
+"""Everything that must be compared is listed once; a task reads what is contiguous at once. Operators are made up."""
 
 from __future__ import annotations
 

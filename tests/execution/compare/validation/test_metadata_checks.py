@@ -68,7 +68,7 @@ def metadata(**fields: Any) -> Callable[[Snapshot], Snapshot]:
 
 
 def state(**fields: Any) -> Callable[[Snapshot], Snapshot]:
-    """Return a change of fields of the stateless operator, beside its entry."""
+    """Return a change of fields of the stateless operator other than its entry."""
     return lambda before: with_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
 
 

@@ -1,4 +1,4 @@
-"""A round takes all operator state from the later checkpoint; a part from the earlier one is found."""
+"""A round takes all operator state from the later checkpoint; the proof finds state of the earlier one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def checkpoints(tmp_path: Path) -> tuple[Path, Path, str]:
 
 @contextmanager
 def read_from(earlier: Path, later: Path) -> Iterator[None]:
-    """Give the later file the bytes of the earlier one inside the block; its time of modification stays."""
+    """Give the file `later` the bytes of `earlier` during the block, without changing its time of modification."""
     content, when = later.read_bytes(), later.stat()
     for data in (earlier.read_bytes(), content):
         later.write_bytes(data)

@@ -98,7 +98,7 @@ def test_dropped_states_are_counted_and_must_be_missing_in_the_result() -> None:
     ],
 )
 def test_number_of_distinct_keys_is_a_lower_bound(tallies: Sequence[RecordTally], least: int) -> None:
-    """Timers in a stream of their own, and the other side, may have the same keys, so these are not added."""
+    """Keys of timers in a stream of their own, and of the other side, are not added, as they may be the same keys."""
     assert proven(*tallies).distinct_keys_at_least == least
 
 
@@ -106,7 +106,7 @@ NAMES = [f"state {i}" for i in range(9)]
 
 
 def test_states_are_proven_and_refused_in_the_order_of_their_names() -> None:
-    """This makes two certificates of one result equal, and always the same of several faults is reported."""
+    """The order makes two certificates of one result equal, and of several faults always the same one is reported."""
     given_up = replace(operator("op"), dropped_states=frozenset(NAMES))
     states = dict.fromkeys(reversed(NAMES), ONE)
     proof = proven(tally(False, **states, a=ONE), tally(True, a=ONE), of=given_up)

@@ -59,7 +59,7 @@ def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(
 def with_rows(
     number: int, first: int, behind: int, age: int, *, entries: int = 1, blocks: int = 1
 ) -> tuple[LiveFile, bytes]:
-    """Return a file with one range tombstone that claims to have this many entries in this many blocks."""
+    """Return a file with one range tombstone, whose properties and index claim this many entries and blocks of rows."""
     key = internal_key(InternalKey(bytes([first]), age, RANGE_DELETION))
     file = BlockFile()
     handles = [file.add(write_entries([(key, b"value")])) for _ in range(blocks)]

@@ -65,7 +65,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
 
 
 def relocated(home: str, folder: Path) -> Plan:
-    """Rescale four files to three, which are cut elsewhere."""
+    """Rescale four files to three, whose key groups are cut into other files."""
     write_savepoint(folder / "source", 200_000, value_size=900)
     plan = plan_rescale(put_files(folder / "source", join(home, "source")), join(home, "target"), ["3"])
     move(plan, InProcessTasks())

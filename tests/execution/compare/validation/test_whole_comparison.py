@@ -69,7 +69,7 @@ def in_file(stream: ElementStream, number: int) -> ElementStream:
 
 
 def dealt(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
-    """Return an operator with key groups and two element states, copied for every subtask, in files from number 50."""
+    """Return an operator with key groups in files from number 40, and with operator state of all modes from 50."""
     states = {"s": (SPLIT, 6 // parallelism), "u": (UNION, 6 // parallelism), "b": (BROADCAST, 1)}
     streams = tuple(in_file(element_stream(i, states), 50 + i) for i in range(parallelism))
     (groups, data), begin = keyed(parallelism, 40), 0
@@ -212,7 +212,7 @@ def test_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_order_in_which_tasks_end_is_ignored(seed: int, pair: Pair) -> None:
-    """The second read of a unit is compared with its first read, in whatever order tasks end."""
+    """The second read of a unit of work is compared with its first read, in whatever order tasks end."""
     pair.flip(52, 3)
     with pytest.raises(IntegrityError, match="lost, doubled"):
         pair.compare(tasks=InProcessTasks(2, Random(seed)))
