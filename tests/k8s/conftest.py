@@ -31,7 +31,7 @@ def cluster_s3(space: Namespace) -> Iterator[S3Server]:
     before = dict(os.environ)
     with space.s3() as server:
         os.environ.update(server.environment)
-        stores._s3.cache_clear()  # it may be the store of the other server
+        stores._s3.cache_clear()  # the cached store may be that of another server
         yield server
         os.environ.clear()
         os.environ.update(before)

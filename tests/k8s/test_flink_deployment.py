@@ -57,7 +57,7 @@ def where(space: FlinkNamespace, access: str) -> PatchDeployment:
 
 def job_to_restart(where: PatchDeployment) -> JobToRestart:
     deployment = read_deployment(where)
-    # Nothing listens there, because a JobManager that is being replaced cannot be asked.
+    # Nothing listens at this address: a JobManager that is being replaced does not answer.
     flink = "http://127.0.0.1:9"
     return JobToRestart(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.spec, deployment.nonce)
 

@@ -113,7 +113,7 @@ def test_run_with_a_final_error_is_tried_once(space: Namespace, failing_release:
 
 
 def test_run_without_room_or_secret_says_so_and_is_repeated_by_an_upgrade(space: Namespace, savepoint: str) -> None:
-    """The pods run as a user that the cluster picked, and the store has a certificate of a private authority."""
+    """The pods run with a user id as some clusters assign it; a private authority signed the store's certificate."""
     run = {"source": savepoint, "target": f"{savepoint}-with-room", "parallelism": 2}
     keyless = {"source": savepoint, "target": f"{savepoint}-never"}
     space.install("rescale-keyless", *run_options(keyless), "--set", "s3.secret=nobodys")
