@@ -136,7 +136,7 @@ def in_the_wrong_order(continued: Rekeying) -> Rekeying:
 def with_changes(
     continued: Rekeying, sides: Callable[[ChangePlace[Piece]], tuple[Side | None, Side | None]]
 ) -> Rekeying:
-    """Return the rekeying with other sides of each change."""
+    """Return the rekeying with the sides of each change that `sides` returns: its earlier and its later checkpoint."""
     places = []
     for place in continued.changes:
         before, after = sides(place)

@@ -38,7 +38,10 @@ CASES = (
 
 
 def kinds_of_the_job() -> list[str]:
-    """Return a wave and a checkpoint for each round (for the third, two checkpoints), and for the time after them."""
+    """Return the job's commands: a checkpoint for the base, then a wave and a checkpoint for each round.
+
+    The third round has two checkpoints. A wave and a checkpoint follow the rounds.
+    """
     kinds = ["checkpoint", "gate-0"]
     for number in range(1, ROUNDS + 1):
         kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]

@@ -169,7 +169,7 @@ def test_source_of_flink_1_is_restored_by_flink_2_as_predicted(
 
 
 def _is_read(record: str, begin: dict[str, int], unread: set[str]) -> bool:
-    """Return whether the record comes after the first offset of its partition, or was not read before."""
+    """Return whether the job reads the record: from the offset `begin` of its partition on, or else if it is unread."""
     partition, _, number = record.rpartition("/")
     return int(number) >= begin[partition] if partition in begin else record in unread
 

@@ -24,7 +24,7 @@ public final class Redistribution {
     /** A piece for a new subtask: elements `numbers` of the state `name` of the old subtask `from`. */
     public record Piece(String name, int from, List<Long> numbers) {}
 
-    /** Returns the pieces of every new subtask; `old` has the parts of each old subtask in the order of the handle. */
+    /** Returns the pieces of every new subtask; `old` has the states of each old subtask. */
     public static List<List<Piece>> pieces(List<List<Part>> old, int oldParallelism, int newParallelism) {
         List<List<OperatorStateHandle>> handles = new ArrayList<>();
         for (int subtask = 0; subtask < oldParallelism; subtask++) {

@@ -18,13 +18,13 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
 /**
  * A SQL aggregate over everything, which never runs in parallel, and one by user. Chaining is off, so that the ids
- * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`; with the switch `many_fields` more
- * aggregates, by a text, by columns of many types, null now and then, and by visits that go on over the pause, and a
+ * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`. The switch `many_fields` adds
+ * aggregates by a text, by columns of many types (null now and then) and by visits that go on over the pause, and a
  * ranking of sums that change.
  */
 public final class Sql implements Scenario {
     private static final String NAME = "'üser-𝄞-' || CAST(f0 AS STRING)";
-    /** A distinct key for each user: the order of users is undefined. */
+    /** Columns that together differ between any two users, because the order of users is undefined. */
     private static final String MANY_FIELDS =
             "f0 * 10000000000 AS big, "
                     + "CASE WHEN MOD(f0, 3) = 0 THEN NULL ELSE CAST(f0 AS INT) END AS number, "
