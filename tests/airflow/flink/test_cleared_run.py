@@ -1,4 +1,4 @@
-"""A run whose tasks are all cleared goes on with the job that it has stopped, or begins anew with the one that runs."""
+"""A run whose tasks are all cleared goes on with the job that it has stopped. If a job runs, the run begins anew."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 With high availability, a new JobManager restarts the job from its last checkpoint.
 
-There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed; without high
+There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed. Without high
 availability, it does not know this of any job. If the JobManager is lost around the cancel, and the job's directory has
 a newer checkpoint than Flink has reported, it is unknown which of these two was completed last. Then no job is started,
 and the error names both checkpoints.

@@ -1,4 +1,4 @@
-"""The example that scales a job out asks how busy the job is, and starts it again only if no job of its name runs."""
+"""The example that scales a job out asks how busy the job is. It starts the job again only if none of its name runs."""
 
 from __future__ import annotations
 
