@@ -1,6 +1,6 @@
-"""Airflow's database is gone in the middle of runs until all components give up: when it is back, the runs publish.
+"""Airflow's database is gone in the middle of runs until all components that need it have ended; then the runs go on.
 
-By default the last component gives up after about a minute, here sooner; then all are started again.
+By default the last component ends after about a minute, here sooner. All are started again when the database is back.
 """
 
 from __future__ import annotations

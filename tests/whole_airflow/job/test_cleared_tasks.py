@@ -1,4 +1,4 @@
-"""Cleared tasks of a run that has stopped its job go on with it, and those of an old run leave the job alone."""
+"""Cleared tasks of a run that has stopped its job go on with this job; those of an old run leave the job alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JOB = "cleared"
 
 @pytest.fixture
 def begin(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Yield a function that begins a run with the only job."""
+    """Yield a function that begins a run; all runs rescale the only job of the cluster."""
     cluster.clear()
     cluster.run(5, "0", _JOB)  # with five splits: a subtask without one would finish
 
