@@ -1,6 +1,6 @@
 """The driver of a step or its JVM is killed, as the system kills the largest process when memory runs out.
 
-The process of the step ends with a `StoreError`, or without any result; the processes that it started end, too; and a
+The process of the step ends with a `StoreError` or without any result, and the processes that it started end, too. A
 repetition of the step completes the work. A task of Airflow starts one such process for its step, and the command line
 starts one for all steps.
 """

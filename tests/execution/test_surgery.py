@@ -38,7 +38,7 @@ HEX = "ab" * 16
 
 
 def records_lost(certificate: Certificate) -> dict[str, dict[str, int]]:
-    """Return the number of records lost of dropped keyed states, by operator id and name."""
+    """Return the number of records that each dropped keyed state loses, by operator id and name of the state."""
     losses = {
         operator.operator_id: operator.records.left_out
         for operator in certificate.operators

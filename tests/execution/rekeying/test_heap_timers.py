@@ -127,7 +127,7 @@ def source(states: bool, tmp_path: Path) -> Path:
 def test_every_timer_is_in_the_result(
     parallelism: int, maximum: int, result_format: str, states: bool, source: Path, tmp_path: Path
 ) -> None:
-    """Timers become states in canonical state and beside kept keyed state; without keyed state they stay raw."""
+    """Timers become states of keyed state. They stay raw if there is no keyed state and the format is kept."""
     target = str(tmp_path / "target")
     plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=result_format)
     execute_without_spark(plan)

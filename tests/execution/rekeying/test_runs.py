@@ -125,7 +125,7 @@ def test_bytes_depend_on_the_plan_alone(
 
 @pytest.fixture(scope="module")
 def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Plan, dict[str, bytes]]]:
-    """Return a function that gives a plan for a snapshot and the files it makes with default settings."""
+    """Return a function that gives a plan for a snapshot, and the files that it makes with default `WORK` settings."""
     known: dict[str, tuple[Plan, dict[str, bytes]]] = {}
 
     def make(snapshot: str) -> tuple[Plan, dict[str, bytes]]:

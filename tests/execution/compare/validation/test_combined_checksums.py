@@ -109,7 +109,7 @@ def test_order_of_listed_checks_is_ignored(two_sides: TwoSides) -> None:
 def test_differing_files_are_left_to_be_read(
     source: Sequence[bytes], result: Sequence[bytes], two_sides: TwoSides
 ) -> None:
-    """Such key groups hold other bytes, bytes in another order, or bytes that belong to no key group."""
+    """The files of one side have other bytes, bytes in another order, or bytes that belong to no key group."""
     proof = two_sides.proven(source, result, *CUT_ELSEWHERE)
     assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
     assert (proof.tallies, proof.algorithms_by_operator) == ([], {})

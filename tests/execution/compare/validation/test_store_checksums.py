@@ -36,7 +36,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def has_crcs(home: str) -> bool:
-    """Return whether the server stores CRC64NVME checksums, without which files that are cut elsewhere must be read."""
+    """Return whether the server stores CRC64NVME checksums, which prove key groups that are cut into other files."""
     store = unprotected_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
