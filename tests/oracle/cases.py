@@ -1,7 +1,7 @@
 """Table of cases for both release lines: a snapshot, the rescale, and the restore of the result.
 
-Every value of each dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph,
-next action) occurs, and most pairs of values that could affect each other, but not all combinations.
+The dimensions are parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph and next action.
+Every value of each dimension occurs, and most pairs of values that could affect each other, but not all combinations.
 """
 
 from __future__ import annotations

@@ -245,9 +245,13 @@ class Flink:
         """Run the first phase of `job`, take snapshots of these kinds below `directory`, and return their paths.
 
         A kind is `canonical` (the default), `native` or `checkpoint` (retained). Four other kinds take no snapshot:
-        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, `pause`
-        waits for two seconds, and `details` writes a file with the answer of Flink's REST API about the job. If the
-        snapshot `restored` is given, the job is restored from it and does not run its first phase.
+
+        * `wave` lets the job run on for a while;
+        * `gate…` waits until a file of that name lies in `directory`;
+        * `pause` waits for two seconds;
+        * `details` writes a file with the answer of Flink's REST API about the job.
+
+        If the snapshot `restored` is given, the job is restored from it and does not run its first phase.
         """
         answer = self.command(
             "snapshot",

@@ -1,7 +1,7 @@
 """Following a real job that keeps one checkpoint: base and rounds while it runs, the last round after it has ended.
 
-The job is that of `test_continuing`. Before a checkpoint it waits for the follower, except once: Flink deletes a
-checkpoint as soon as the next one is complete, pinned or not.
+The job is that of `test_continuing`. Flink deletes a checkpoint as soon as the next one is complete, pinned or not.
+Therefore the job waits for the follower before each checkpoint but one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Jobs that read from a real Kafka are rescaled from 2 to 3 and back, and read every record exactly once.
 
 The first start of a job reads the first phase of records from the topics. Each later start reads the records that were
-written meanwhile. The offsets and readers that Rescale finds in a snapshot are compared with those of Kafka and Flink:
-the next offset of each partition is its number of records, and the first readers are those that the enumerator chose.
-Before the last start a partition is added. It is read from its earliest record, by the subtask that follows from its
-name, although the job is configured to begin with the latest record.
+written meanwhile. Rescale must find the offsets and readers in a snapshot that Kafka and Flink know: the next offset of
+each partition is its number of records, and the first readers are those that the enumerator chose. Before the last
+start a partition is added. The subtask that follows from its name reads it from its earliest record, although the job
+is configured to begin with the latest one.
 """
 
 from __future__ import annotations

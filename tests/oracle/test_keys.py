@@ -68,7 +68,7 @@ class Keys:
 
     @cached_property
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the data, and the starts and limits of keys."""
+        """Return the data, where each key starts, and where the bytes behind it end."""
         sizes = np.array([len(key) for key in self.serialized], np.int64)
         limits = np.cumsum(sizes + len(BEHIND))
         return np.frombuffer(BEHIND.join([*self.serialized, b""]), np.uint8), limits - sizes - len(BEHIND), limits

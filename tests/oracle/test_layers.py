@@ -1,8 +1,8 @@
 """Real Flink opens results with layers of changes as its own databases: it cuts them, joins them and runs on.
 
-Each result is a base with two layers above it, which delete rows. Flink restores it at a larger parallelism (it cuts
-one directory) and at a smaller one (it copies the rows of directories together, or imports their files), and takes a
-canonical savepoint of the restored state.
+Each result is a base with two layers above it, which delete rows. Flink restores it at a larger parallelism, for which
+it cuts a directory, and at a smaller one, for which it copies rows of several directories together or imports their
+files. Then Flink takes a canonical savepoint of the restored state.
 """
 
 from __future__ import annotations

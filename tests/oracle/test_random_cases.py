@@ -101,7 +101,7 @@ def _job(random: Random) -> Job:
 
 
 def _maximum(random: Random, least: int) -> int:
-    """Draw a small max parallelism, a power of two, or any."""
+    """Draw 300, a power of two, the largest max parallelism, or any up to these, but not below `least`."""
     upper = random.choice((300, 1 << random.randint(4, 10), LARGEST_MAXIMUM))
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
 
