@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,31 +12,34 @@ from rescale.rocksdb.engine.child import ChildTask, conversation
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 
 THREADS = 8
+MARK = 7
 
 
 @pytest.mark.usefixtures("new_children")
-def test_threads_of_a_child_reuse_no_stack_of_the_parents_threads() -> None:
-    """Reused stacks have the resolver's state, so threads that end wait for the resolver's lock."""
-    with ExitStack() as stack:
-        stacks_of_parent = start_threads(stack)
-        with conversation(stacks_of_threads, size=0) as with_child:
-            stacks_of_child = with_child.ask("stacks")
-    assert len(stacks_of_child) == THREADS
-    assert not stacks_of_child & stacks_of_parent
+def test_threads_of_a_child_have_no_resolver_state_of_the_parents_threads() -> None:
+    """glibc gives stacks of the parent's threads, with the state of their name resolvers, to new threads of a child."""
+    running_threads = ThreadPoolExecutor(THREADS)
+    start = threading.Barrier(THREADS)
+    list(running_threads.map(lambda _: mark_resolver_state(start), range(THREADS)))
+    with running_threads, conversation(states_of_new_threads, size=0) as with_child:
+        states = with_child.ask("states")
+    assert states == [0] * THREADS
 
 
-def stacks_of_threads(_: SharedArrays) -> ChildTask:
-    with ExitStack() as stack:
-        yield None
-        yield start_threads(stack)
+def states_of_new_threads(_: SharedArrays) -> ChildTask:
+    yield None
+    start = threading.Barrier(THREADS)
+    with ThreadPoolExecutor(THREADS) as new_threads:
+        yield list(new_threads.map(lambda _: resolver_state(start).value, range(THREADS)))
 
 
-def start_threads(stack: ExitStack) -> set[int]:
-    """Start threads that wait until `stack` closes; return their identifiers, which are addresses in their stacks."""
-    ended = threading.Event()
-    threads = [threading.Thread(target=ended.wait) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
-        stack.callback(thread.join)
-    stack.callback(ended.set)
-    return {thread.ident or 0 for thread in threads}
+def mark_resolver_state(start: threading.Barrier) -> None:
+    resolver_state(start).value = MARK
+
+
+def resolver_state(start: threading.Barrier) -> ctypes.c_int:
+    """Return the first field of glibc's resolver state of this thread, once all threads of the barrier run."""
+    start.wait()
+    libc = ctypes.CDLL(None)
+    libc.__res_state.restype = ctypes.c_void_p
+    return ctypes.c_int.from_address(libc.__res_state())
