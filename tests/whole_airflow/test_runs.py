@@ -52,8 +52,7 @@ def test_every_task_succeeds_at_the_first_try(successful_run: tuple[Run, str]) -
     assert "nobody has to approve the plan: neither the form nor the settings require it" in run.log_text("approve")
 
 
-def test_ordinary_run_warns_only_of_the_savepoint(successful_run: tuple[Run, str]) -> None:
-    """Only `inspect`, `plan` and the steps may warn, because their warnings are about the savepoint."""
+def test_tasks_that_read_no_state_warn_of_nothing(successful_run: tuple[Run, str]) -> None:
     run, target = successful_run
     for task_id in ("approve", "publish", "announce", "end"):
         assert {line.get("level") for line in run.log(task_id)} <= {"info", None}, task_id

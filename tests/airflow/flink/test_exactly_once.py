@@ -175,8 +175,8 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
     assert_each_once(end_of(topic, job_id))
 
 
-def test_restart_from_an_older_checkpoint_repeats_committed_records(topic: Topic, tmp_path: Path) -> None:
-    """Records that such a restart would repeat or lose are found by the check of the other tests: some are planted."""
+def test_repeated_and_lost_records_are_found(topic: Topic, tmp_path: Path) -> None:
+    """The other tests check records by `assert_each_once`; this one repeats a committed record, and takes one away."""
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly")
     with topic.cluster.open() as flink:
         number = take_checkpoint(flink, story.job_id)

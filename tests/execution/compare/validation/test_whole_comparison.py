@@ -263,14 +263,16 @@ def test_directory_proof_counts_directories_and_files() -> None:
 def test_files_with_stored_checksums_are_not_read_in_a_proof_by_files(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a proof by files, the store is not asked for checksums."""
+    requested_uris: list[str] = []
 
     def sums(_: LocalStore, uri: str, __: Pin) -> list[Checksum]:
+        requested_uris.append(uri)
         return [Checksum(NVME.name, NVME.compute(Path(uri).read_bytes()))]
 
     whole = pair.compare()
     monkeypatch.setattr(LocalStore, "checksums", sums)
     assert pair.compare() == whole
+    assert not requested_uris, "no proof by files was requested"
     nothing, groups, elements = pair.compare(Proof.FILES)
     assert groups.checksums == CertifiedChecksums((NVME.name,), 80)
     assert (groups.key_groups, groups.bytes) == (8, 80)
