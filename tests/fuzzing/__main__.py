@@ -27,7 +27,7 @@ from fuzzing.table import NAMES, subject_of
 _LONGEST_INPUT = 16 * 1024
 _MOST_TRIED_TWICE = 500
 _CLOCK_FACTOR = 12
-"""Seconds by the clock that an input may take for each second of its limit of CPU time."""
+"""Seconds of wall-clock time that an input may take for each second of its CPU time limit."""
 
 
 def main() -> int:

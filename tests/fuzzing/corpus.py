@@ -1,4 +1,4 @@
-"""Kept inputs, in one file for each subject: inputs that cover code of their own, and inputs that failed.
+"""Kept inputs, in one file for each subject: inputs that covered new code when they were kept, and inputs that failed.
 
 A line is an input in base64.
 """
@@ -27,9 +27,10 @@ def keep(name: str, inputs: Iterable[bytes]) -> None:
 
 
 def worth_keeping(inputs: Iterable[bytes], least: int) -> list[bytes]:
-    """Return some inputs of all lengths, with few bytes in total.
+    """Return a few of the inputs, from short to long ones, with few bytes in total (`_MOST_BYTES`).
 
-    `least` is the length of a small valid input; much shorter inputs are refused early.
+    Inputs of more than `_LARGEST_KEPT` bytes are left out, unless they are at most a quarter longer than `least`, the
+    length of a small valid input. Such inputs are needed because much shorter ones are refused early.
     """
     small = sorted((data for data in inputs if len(data) <= max(_LARGEST_KEPT, least * 5 // 4)), key=len)
     chosen = small[:: -(-len(small) // _MOST_KEPT) or 1]

@@ -12,7 +12,7 @@ import atheris
 _TARGET = sys.argv.pop(1)
 _COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
-if _COMPILED:  # numba cannot compile instrumented functions, so coverage is only recorded in a module without any
+if _COMPILED:  # numba cannot compile instrumented functions: only modules without such functions record coverage
     with atheris.instrument_imports(include=["rescale"]):
         import rescale.rocksdb.sst.table  # noqa: F401
 

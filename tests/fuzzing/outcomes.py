@@ -1,6 +1,7 @@
-"""Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users run.
+"""Compares the outcomes of inputs when loops run in Python, which shows coverage, and in machine code, as for users.
 
-`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `different_outcomes` compares both outputs.
+`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file. `different_outcomes` runs this command in both
+ways, and compares the lines.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
 
 
 def _normalised(line: str) -> str:
-    """Return an outcome on one line, without temporary folders, and without digests of plans, which depend on these."""
+    """Return an outcome on one line, without temporary folders or digests of plans, which depend on the folders."""
     own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
     return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
 

@@ -15,8 +15,8 @@ Look = Callable[[bytes], None]
 class Subject(NamedTuple):
     """Subject of fuzzing.
 
-    `look` reads an input as the product would, and asserts that the values agree with the bytes; it may raise the
-    errors `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Unless the subject is
+    `look` reads an input as the product would, and asserts that the values agree with the bytes. It may raise the
+    errors in `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Unless the subject is
     `compiled`, loops run in Python, because compiled loops show no coverage.
     """
 

@@ -61,7 +61,7 @@ def _processor_seconds() -> float:
 
 
 def _hunt(seeds: Sequence[int], workers: int) -> int:
-    """Plant bugs, print a line for each, and return the exit code."""
+    """Plant bugs, print for each how it was found, and return the exit code."""
     from simulation.bugs.table import BUGS, COVERED_ELSEWHERE, hunt_by_name
 
     missed = []

@@ -3,8 +3,9 @@
 An object appears whole, its ETag is that of the bytes that were put, a conditional put has one winner, an upload in
 parts stays open until it is completed or aborted, and a listing comes in several small pages.
 
-The bucket may keep versions: a put or a delete then hides the earlier versions and removes none, a deleted object is
-hidden by a delete marker, which conditions ignore, and only a delete that names a version removes that version.
+The bucket may keep versions. A put or a delete then hides the earlier versions, and removes none. A delete adds a
+delete marker; conditions of requests treat an object behind a delete marker as absent. Only a delete that names a
+version removes that version.
 """
 
 # ruff: noqa: N803 (the arguments have boto3's names)
@@ -41,7 +42,7 @@ class Bucket:
         self.objects: dict[str, StoredObject] = {}
         """Newest versions of the objects that are not deleted."""
         self.versions: dict[str, dict[str, StoredObject | None]] = {}
-        """All versions by key and id, oldest first, with None for a marker; empty in a bucket without versions."""
+        """All versions by key and id, oldest first; None is a delete marker. Empty in a bucket without versions."""
         self.deleted_versions: list[str] = []
         """Versions that were deleted for good."""
         self.uploads: dict[str, Upload] = {}
@@ -80,7 +81,7 @@ class Bucket:
             self.versions[key][self._newest(key)] = stored
 
     def history(self, prefix: str) -> dict[str, StoredObject | None]:
-        """Return every version below the prefix, by its key and id in one text."""
+        """Return every version below the prefix, by its key and its id, joined by a space."""
         below = ((key, versions) for key, versions in self.versions.items() if key.startswith(prefix))
         return {f"{key} {number}": stored for key, versions in below for number, stored in versions.items()}
 

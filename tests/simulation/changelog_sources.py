@@ -32,7 +32,7 @@ from simulation.rows import Kind, keyed_rows, states_in
 from simulation.sources import Source, store_stream
 
 _SHARE = 0.008
-"""Share of all histories."""
+"""Share of all histories whose source has a changelog."""
 
 _CLEAR, _SET, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 3, 5, 8
 _METADATA_GROUP = -1
@@ -41,9 +41,9 @@ _SOURCES = 12
 
 
 def draw_changelog(seed: int) -> Source | None:
-    """Draw a source with a changelog from its own seed, so that other histories stay as they are.
+    """Draw a source with a changelog; most seeds give None.
 
-    Most seeds give None.
+    The draw uses a random generator of its own, so that histories without a changelog do not change.
     """
     random = Random(f"changelog {seed}")
     return _changelog_source(random.randrange(_SOURCES)) if random.random() < _SHARE else None
@@ -69,7 +69,10 @@ def _changelog_source(number: int) -> Source:
 def _logged(
     random: Random, objects: dict[str, bytes], operator: OperatorState, states: Sequence[str]
 ) -> tuple[Subtask, ...]:
-    """Return the subtasks with changes, which lie in `_metadata`, or in files of one subtask or of all."""
+    """Return the subtasks with changelogs.
+
+    The changes of a subtask lie in `_metadata`, in a file of the subtask, or in one file of all subtasks.
+    """
     shared = random.random() < 0.5
     files: dict[str, bytearray] = defaultdict(lambda: bytearray(b"\0"))  # no compression
     logs: list[list[tuple[str, int, list[Change]]]] = []

@@ -8,7 +8,7 @@ from random import Random
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=36_500)
 _JUMPS = (0, 0, 1, 60, -3600, -86_400, 400 * 86_400, -400 * 86_400)
-"""Seconds between two reads of the time, perhaps of different hosts."""
+"""Seconds by which the clock moves between two reads of the time, which may be reads of different hosts."""
 
 
 class Clock:

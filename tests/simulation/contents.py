@@ -1,4 +1,4 @@
-"""Contents of a snapshot, cut from its bytes by the handles in `_metadata`, without the code that moves state."""
+"""Contents of a snapshot, cut out by the handles in `_metadata`, without the code of `rescale` that moves state."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Contents:
         ]
 
     def readable_rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Return the complete rows of the subtasks whose directories RocksDB opens."""
+        """Return all rows, also those of dropped states, of the subtasks whose directories RocksDB opens."""
         readable = []
         for i, handle in self.handles(operator, "managed_keyed"):
             with suppress(UnreadableError):
@@ -124,7 +124,7 @@ class Contents:
         return readable
 
     def dropped_row_counts(self, operator: OperatorState) -> dict[str, int]:
-        """Return the number of rows of each dropped keyed state; none if the operator keeps no keyed state."""
+        """Return the number of rows of each dropped keyed state; empty if none or all keyed states are dropped."""
         dropped_names = self.dropped_keyed_states(operator)
         if dropped_names in (set(), self.keyed_states(operator)):
             return {}

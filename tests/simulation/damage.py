@@ -91,7 +91,7 @@ class Damage:
         return True
 
     def _change(self, key: str) -> bool:
-        """Write a file of state anew with another byte, mostly in the last value or element."""
+        """Put a file of state again with one changed byte, mostly in the last value or element."""
         data = self.bucket.objects[key].data
         if key.endswith("_metadata"):
             return False

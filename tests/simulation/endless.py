@@ -8,19 +8,22 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 60.0
-"""Limit of processor time, which other work on the machine does not use up; a history takes below a second."""
+"""Processor seconds after which a history counts as endless; a history takes below a second."""
 
 _AGAIN = 1.0
 """Seconds after which the error is raised again, in case code has caught it the first time."""
 
 
 class EndlessError(BaseException):
-    """Error of an endless history, with its place; no code of ours may catch it."""
+    """Error of an endless history; its message has the call stack, and no code of ours may catch it."""
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Raise `EndlessError` in the simulated process whose turn it is, if the block takes too long."""
+    """Raise `EndlessError` in the simulated process whose turn it is, if the block takes too long.
+
+    Only the processor time of this process counts, and no other work on the machine.
+    """
 
     def end(_: int, frame: FrameType | None) -> None:
         where = []

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 _KEYED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{4}\x00\x00\x00\x01\x00\x10.{16}", re.DOTALL)
 _LISTED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
 _BROADCAST = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
-"""A state's name, its kind, and its only option, `KEYED_STATE_TYPE` or `OPERATOR_STATE_DISTRIBUTION_MODE`, which may be
-damaged."""
+"""Patterns of the beginning of a state's description: its name, its kind, and its only option, `KEYED_STATE_TYPE` or
+`OPERATOR_STATE_DISTRIBUTION_MODE`. Any bytes are accepted in place of the option's name, which may be damaged."""
 
 _COUNT_BYTES = 2
 """Bytes of the number of states, which precedes the first state."""
@@ -49,7 +49,7 @@ def operator_without(header: bytes, names: Collection[str]) -> bytes:
 
 
 def _without(header: bytes, state: re.Pattern[bytes], names: Collection[str], end: int) -> bytes:
-    """Return the header without the states of these names that match the pattern and end at `end`."""
+    """Return `header[:end]` without the states of these names; the pattern `state` matches where a state begins."""
     matches = list(state.finditer(header, 0, end))
     if not matches:
         return header[:end]

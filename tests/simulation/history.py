@@ -1,9 +1,14 @@
 """A history: one run, with events that are drawn from a seed, and the check that the promises hold.
 
-The promises: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
-stays open after a publication or a discard; no fault is reported as a bug of Rescale; transient faults end no run for
-good; and after the faults the next run publishes, or reports the damage to the source, or asks the user to discard a
-damaged result.
+The promises are:
+
+* The target is published and right, or not published, whatever happens.
+* The source is unchanged.
+* No upload stays open after a publication or a discard.
+* No fault is reported as a bug of Rescale.
+* Transient faults end no run for good.
+* After the faults, the next run publishes, reports the damage to the source, or asks the user to discard a damaged
+  result.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ class Verdict:
 
 
 def play(seed: int) -> Verdict:
-    """Play the history of a seed, in a block of `installed`."""
+    """Play the history of a seed; call it within `with installed():`."""
     scene = Scene(seed)
     outcome, broken, foreign_entries = "broken", None, scratch_entries()
     try:
@@ -128,10 +133,11 @@ class _History:
                 self._supervisor.others.append(self._process(who, steps[who]))
 
     def _is_possible(self, kind: str, stage: str) -> bool:
-        """Return whether the run can notice the damage, if it is done now.
+        """Return whether the run can notice damage that is done before this stage.
 
-        A result may rot until it is read, or change until it is published. The same holds for files that a result
-        refers to.
+        The run notices rot only until validation has read a file, and changes only until the result is published. This
+        holds for files of the result, and for files of the source to which a result refers. They are only damaged
+        before anything is published, and while no other process runs.
         """
         refers = any(wish.files is Files.REFER for wish in self._scene.requested)
         if kind == "source rots" and refers and stage == "publish":

@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class Sizes(NamedTuple):
-    """Sizes in bytes, small enough to make small files large; `foreign_share` is a share of a database."""
+    """Sizes in bytes, so small that small files count as large; `foreign_share` replaces `MOST_FOREIGN_SHARE`."""
 
     part: int
     chunk: int

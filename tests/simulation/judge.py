@@ -1,4 +1,4 @@
-"""Check of the promises in a history: about a run under faults, and at any time."""
+"""Checks of a history's promises: those about the run under faults, and those that hold at any time."""
 
 from __future__ import annotations
 

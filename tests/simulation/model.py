@@ -74,7 +74,7 @@ def assert_certified(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """Raise `WrongError` if the certificate was altered, is of another `_metadata`, or lacks references or drops."""
+    """Raise `WrongError` if the certificate was altered, is of another `_metadata`, or conceals references or drops."""
     metadata = result["_metadata"]
     document = json.loads(certificate)
     said = document.pop("document_sha256")
@@ -168,7 +168,7 @@ def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: O
 
 
 def _assert_tables(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> None:
-    """Assert equal rows in key groups that RocksDB can read in source and result, and that no other SST file is lost.
+    """Assert equal rows in key groups that RocksDB can read on both sides; elsewhere, assert that no SST file is lost.
 
     Undamaged directories may have been rewritten with other files. In a directory that RocksDB does not open, foreign
     rows may be visible.

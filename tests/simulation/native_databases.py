@@ -30,7 +30,8 @@ _IN_MEMORY = Path("/dev/shm")
 _FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
 _AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
 ONE_THREAD = "max_file_opening_threads=1"
-"""Option for few small files, which open faster than RocksDB's default of sixteen threads would start."""
+"""Option to open files in one thread: few small files open before sixteen threads, which are the default, would
+start."""
 
 SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
 
@@ -41,7 +42,7 @@ def scratch() -> str | None:
 
 
 class Ranges(NamedTuple):
-    """First key and end of a subtask's own key groups, and of all key groups; a clipped database has rows of all."""
+    """First key and end (exclusive) of the rows of the own key groups of a subtask, and of those of all key groups."""
 
     own: tuple[bytes, bytes]
     all: tuple[bytes, bytes]
@@ -119,7 +120,10 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
 
 
 def _reproducible(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
-    """Return the files that a handle lists, with `name` for ids and one fixed time: a seed gives the same bytes."""
+    """Return the files that a handle lists, always with the same bytes for the same seed.
+
+    `name` takes the place of RocksDB's ids, and a fixed time that of all times.
+    """
     settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):

@@ -1,4 +1,4 @@
-"""Native savepoints to rescale, with RocksDB directories or heap streams, and their possible results."""
+"""Native savepoints to rescale, with RocksDB directories or heap streams, and the wishes that suit them."""
 
 from __future__ import annotations
 

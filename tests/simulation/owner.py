@@ -20,8 +20,8 @@ class Owner:
     """A job that owns a result, so that Flink deletes files of the result (CLAIM mode).
 
     `patience` is the number of requests between the put of `_metadata` and its deletion by Flink. `is_reported` returns
-    whether a run has reported the publication by then. Flink deletes nothing while `is_being_published` returns that a
-    process is about to put `_metadata`, or the mark that follows it.
+    whether a run has reported the publication. `is_being_published` returns whether a process is about to put
+    `_metadata`, or the mark that follows it; as long as this is true, Flink deletes nothing.
     """
 
     bucket: Bucket

@@ -39,7 +39,7 @@ class Tally:
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """Yield `work(item)` for each item in order, in a block of `installed`; a single worker is this process."""
+    """Yield `work(item)` for each item in order, with the bucket installed; a single worker is this process."""
     usual = gc.get_threshold()
     with installed():
         gc.freeze()  # imported modules stay: collections need not search them
@@ -61,7 +61,7 @@ def chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
 
 
 def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
-    """Play histories in a block of `installed`; report those that broke a promise, or all with `verbose`."""
+    """Play histories; report those that broke a promise, or all with `verbose`. Call it within `with installed():`."""
     tally = Tally()
     for seed in seeds:
         verdict = play(seed)

@@ -24,9 +24,10 @@ class Crash(BaseException):
 class Process:
     """A simulated process of `body`, which stands still until `go_on`.
 
-    It is killed at request number `crash_at` (from 1), before the bucket carries out the request, or `after` that. At
-    `lost_at` it is reported as dead although it is not. `result` and `error` are set when it `is_over`; `request` is
-    its current or last request; `has_misread` tells whether a bit was flipped in bytes that it read.
+    At request number `crash_at` (from 1), it is killed: before the bucket carries out the request, or, with `after`,
+    once the bucket has done so. At request number `lost_at`, it is reported as dead although it is not. `result` and
+    `error` are set when it `is_over`; `request` is its current or last request; `has_misread` tells whether a bit was
+    flipped in bytes that it read.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ _READERS = (
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
-"""Functions of bytes and of a path, which only errors name, each with the module that calls it."""
+"""Functions of a file's bytes and its path, each with the module that calls it; the path occurs only in errors."""
 
 _CACHED_FUNCTIONS = (
     ("rescale.snapshot.reading.opening", "snapshot_type"),

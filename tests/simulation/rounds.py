@@ -1,7 +1,7 @@
-"""A round of a live rescale: two checkpoints of a job in RocksDB, and the result of the earlier one, its base.
+"""A round of a live rescale: two checkpoints of a job in RocksDB, and the base, which is the result of the earlier one.
 
 The later checkpoint is the source of a history. It shares SST files with the earlier one, unless the job was started
-again in between, and has uploaded all files again. The base is made once, without faults. Checkpoints and base are not
+again in between and has uploaded all files again. The base is made once, without faults. Checkpoints and base are not
 damaged, because a damaged round is refused. Some results refer to files of the base.
 """
 
@@ -52,7 +52,7 @@ _HIGHEST_RATE = 0.005
 
 
 def with_base(script: Script, seed: int) -> Script:
-    """Return the script of a history of a round, with the faults of `script`."""
+    """Return the script of a round, with the faults of `script` except damage to the source and lasting conditions."""
     random = Random(f"round {seed}")
     source, wish = job_of(random.randrange(_JOBS))
     damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
@@ -75,7 +75,7 @@ def with_base(script: Script, seed: int) -> Script:
 
 @cache
 def job_of(number: int) -> tuple[Source, Wish]:
-    """Return the later checkpoint of a job, and the wish for its round, in a block of `installed`."""
+    """Return the later checkpoint of a job, and the wish for its round; call it within `with installed():`."""
     random = Random(f"job {number}")
     before, after = random.choice(_SHAPES)
     earlier, later = _checkpoints(random, before, f"job {number}")
@@ -98,7 +98,7 @@ def job_of(number: int) -> tuple[Source, Wish]:
 
 
 def make_bases() -> None:
-    """Make the bases of all jobs now, in a block of `installed`."""
+    """Make the bases of all jobs now; call it within `with installed():`."""
     for number in range(_JOBS):
         job_of(number)
 

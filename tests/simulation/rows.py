@@ -75,7 +75,10 @@ def keyed_rows(
     operator: OperatorState,
     content: Callable[[Stream], bytes],
 ) -> KeyedRows:
-    """Return the rows in a subtask's own key groups. Raises `AssertionError` if no backend can open them."""
+    """Return the rows that a backend reads for a subtask; some may be in key groups of other subtasks (`own_rows`).
+
+    Raises `AssertionError` if no backend can open them.
+    """
     if isinstance(handle, ChangelogHandle):
         (base,) = handle.base
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
@@ -143,7 +146,7 @@ def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
 
 
 def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
-    """Yield the rows in each subtask's own key groups, without those that Flink hid by clipping a directory."""
+    """Yield the rows in the own key groups of each subtask, without rows of other key groups."""
     for stream in streams:
         yield from own_rows(stream)
 

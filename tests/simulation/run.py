@@ -33,7 +33,10 @@ EARLIER, BASE = f"s3://{BUCKET}/earlier", f"s3://{BUCKET}/base"
 
 @dataclass(frozen=True)
 class Wish:
-    """Request of a run. With a `base`, which the run continues, `files` says whether the result refers to its files."""
+    """Request of a run.
+
+    With a `base`, the run continues the base, and `files` says whether the result refers to files of the base.
+    """
 
     parallelism: str
     max_parallelism: str

@@ -19,7 +19,7 @@ from simulation.stored import StoredObject
 from simulation.toxics import Toxics
 
 _OWNED_SHARE = 0.08
-"""Share of histories in which a job is started from the result, which it owns."""
+"""Share of histories in which a job is started from the result, and owns it from then on."""
 
 DISCARD = "user's discard"
 
@@ -75,7 +75,7 @@ class Scene:
 
     @property
     def requested(self) -> list[Wish]:
-        """Return the requests of all runs so far."""
+        """Return the requests of all runs that the script plans, begun or not."""
         return [self.script.wish, *([self.script.other_wish] if "rival" in self.script.beside else [])]
 
     def comes_late(self) -> bool:
@@ -107,12 +107,15 @@ class Scene:
         return objects | self.bucket.history("source/")
 
     def _is_reported(self) -> bool:
-        """Return whether a publishing process has ended."""
+        """Return whether a publishing process has ended without an error."""
         ended = [process.name for process in self.processes if process.is_over and process.error is None]
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
 
     def _is_being_published(self) -> bool:
-        """Return whether a process may be publishing: until the mark that follows `_metadata` is put, any process."""
+        """Return whether a process may be publishing.
+
+        Until the mark that follows `_metadata` is put, this may be any process that has made a request and is not over.
+        """
         alive = [process for process in self.processes if process.requests and not process.is_over]
         marked = "published" in self.bucket.below("target.rescale")
         return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)

@@ -23,7 +23,7 @@ _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 AHEAD = 3_000_000
 """First seed of histories in which a process may copy files ahead.
 
-Recorded seeds are below: their histories must not change.
+All seeds that were recorded before are smaller, because their histories must not change.
 """
 
 _COPIED_AHEAD = 0.5
@@ -95,7 +95,7 @@ class Script:
 
 
 def has_native_state(seed: int) -> bool:
-    """Return whether the history of a seed has native state, before or after."""
+    """Return whether the history of a seed has native state in its source or in its results."""
     return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB or draw_changelog(seed) is not None
 
 
@@ -137,7 +137,7 @@ def draw_script(random: Random, seed: int) -> Script:
 
 
 def _draw_source(random: Random, kinds: Random, seed: int) -> tuple[Source, bool]:
-    """Draw a source, and return whether there is native state before or after."""
+    """Draw a source, and return whether the source or its results have native state."""
     source = draw_source(random)
     turn = kinds.random()
     if turn < _NATIVE:

@@ -169,7 +169,7 @@ def elements_operator(
 
 
 def _element(random: Random) -> bytes:
-    """Draw an element; 30 per cent are equal, because equal elements of a UNION state must not be merged."""
+    """Draw an element; 30 per cent are equal, to show whether equal elements of a UNION state are merged by mistake."""
     return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
 
 

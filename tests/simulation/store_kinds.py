@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 _WITH_VERSIONS, _WITH_CHECKSUMS = 0.05, 0.08
-"""Shares of all histories."""
+"""Shares of all histories whose bucket keeps versions, and of those whose bucket has checksums."""
 
 _TRUSTED = 0.8
 """Share of histories with checksums that ask for a proof by files, which trusts the store's checksums."""

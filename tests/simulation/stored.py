@@ -32,7 +32,7 @@ class Upload:
 
 
 class Body:
-    """Body of an answer to GetObject; if it `breaks` off, reading it fails, as botocore checks its length."""
+    """Body of an answer to GetObject; if it `breaks` off, reading it fails, because botocore checks the length."""
 
     def __init__(self, data: bytes, *, breaks: bool = False) -> None:
         self.data = data

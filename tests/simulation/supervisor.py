@@ -78,7 +78,7 @@ class Supervisor:
         return Ending(None, tries, "publish")
 
     def end_others(self, *, kill: bool, only: str = "") -> None:
-        """Kill all processes whose names begin with `only`, or let them run to their ends, one turn after the other."""
+        """Kill the `others` whose names begin with `only`, or let them run to their ends, one turn after the other."""
         while ending := [process for process in self.others if process.name.startswith(only)]:
             if kill:
                 self.others.remove(ending[-1])

@@ -121,7 +121,7 @@ def test_seed_gives_the_same_history_each_time() -> None:
 
 @pytest.mark.slow
 def test_histories_are_the_same_in_a_bucket_that_keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run, discard and the next run do the same there as in other buckets."""
+    """A run, a discard and the next run behave as in a bucket without versions."""
     some = [seed for seed in range(120) if draw_store(seed).keeps_versions]
     with_versions = [play(seed) for seed in some]
     monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))

@@ -143,7 +143,7 @@ class Client:
             return self._answered(request, carry_out, arguments, where)
         process.before_request(where)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
-            process.end_here()  # a lost process never reads its writes back, and no promise covers both faults at once
+            process.end_here()  # no promise covers a lost process that has misread: it never reads its writes back
         self._bucket.by = process.name
         answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()

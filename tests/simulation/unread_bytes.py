@@ -1,8 +1,8 @@
 """The bytes of a result that were proven by the store's checksums, and not read.
 
 The certificate has the number of these bytes for each operator; this module derives where they are. In a RocksDB
-directory, they are the SST files with the checksum of a file of the source. For key groups, they are all files without
-their headers. Validation must notice rot in all other bytes.
+directory, they are the SST files with the checksum of a file of the source. In files of key groups, they are all bytes
+behind the header. Validation must notice rot in all other bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.stored import StoredObject
 
 
 class _Part(NamedTuple):
-    """Extents by the names of files, all of which a certificate proves by checksums, or none."""
+    """Extents by the names of files. A certificate proves either all of them by checksums, or none."""
 
     extents: Mapping[str, range]
 
@@ -86,7 +86,7 @@ def _directories(
 
 
 def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
-    """Yield the parts with key groups, if each lies in a file of its own, behind the header."""
+    """Yield a part for each field whose streams are all files: the key groups of all subtasks, without the headers."""
     for field in ("managed_keyed", "raw_keyed"):
         handles: list[Any] = [handle for _, handle in contents.handles(operator, field)]
         if any(
@@ -103,7 +103,11 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
 
 
 def _checksum(stored: StoredObject, *, has_checksums: bool) -> object:
-    """Return the bytes of an object for its checksum, or the ETag, which is no checksum after a multipart upload."""
+    """Return a value that is equal for objects with equal checksums.
+
+    With `has_checksums`, it has the bytes that were put. Otherwise, it is the ETag, or the object itself after a
+    multipart upload, because the ETag is no checksum then.
+    """
     if has_checksums:
         return stored.as_put
     return stored.etag if "-" not in stored.etag else stored

@@ -111,7 +111,7 @@ class User:
     def _discard(self) -> None:
         scene = self._scene
         scene.has_discarded = True
-        for process in scene.processes:  # a rival may continue
+        for process in scene.processes:  # processes that still run, such as a rival, may go on after the discard
             process.is_lost |= not process.is_over
         crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
         process = self._run_process(DISCARD, lambda: discard(TARGET), crash_at)

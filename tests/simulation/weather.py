@@ -1,6 +1,6 @@
-"""Lasting conditions of some histories: a busy or wrong store, a clock that jumps, denied deletes, a new release.
+"""Lasting conditions of some histories: a busy store, wrong answers, clocks that jump, denied deletes, a new release.
 
-These conditions have a seed of their own, so that other histories stay as they are.
+They are drawn from a seed of their own, so that histories without them do not change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simulation.clock import Clock
 from simulation.toxics import Toxic
 
 _SHARE = 0.3
-"""Share of all histories."""
+"""Share of all histories that have lasting conditions."""
 
 
 @dataclass(frozen=True)

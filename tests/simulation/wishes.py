@@ -49,7 +49,7 @@ def _draw_wish(random: Random, source: Source) -> Wish:
 
 
 def _with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
-    """Rename one operator, or drop another one, in some histories."""
+    """Rename one operator, drop another one, or do both, in some histories."""
     if not source.uids or random.random() < 0.7:
         return wish
     renamed, dropped = random.sample(source.uids, 2)

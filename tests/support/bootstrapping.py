@@ -17,7 +17,7 @@ def bootstrapped(users: int, max_parallelism: int) -> Job:
 
 
 def write_savepoint(flink: Flink, job: Job, path: Path, base: Path | None = None) -> None:
-    """Write the state of `job`; with a `base`, write only the broadcast state, and take all other state from there."""
+    """Write the state of `job`; with a `base`, write only broadcast state, and take the rest from that savepoint."""
     places = {"written": path.as_uri()} | ({"base": base.as_uri()} if base else {})
     flink.run(job.with_(scenario="clicks.Bootstrap", configuration={**INTO_FILES, **places}))
 

@@ -52,7 +52,7 @@ def new_clock(folder: Path) -> Clock:
 
 @dataclass(frozen=True)
 class ClockShift(Faults):
-    """Fault that shifts the clock of this process by a number of hours when a call is due."""
+    """Fault that shifts the clock of this process by `hours` right before the `at`-th write."""
 
     hours: int = 0
 

@@ -227,12 +227,12 @@ def _executor() -> int | None:
 
 
 def _worker() -> int | None:
-    """Return the id of this process if it is a worker: a fork of the worker server, which has its command line."""
+    """Return the id of this process if it is a worker: a fork of the worker server, with the same command line."""
     return os.getpid() if b"worker_server" in _command_line(os.getpid()) else None
 
 
 def _jvm() -> int | None:
-    """Return the process id of the driver's JVM in this session, once it is Spark's."""
+    """Return the process id of the driver's JVM in this session; None before it runs Spark."""
     return next((process for process in _session() if b"SparkSubmit" in _command_line(process)), None)
 
 

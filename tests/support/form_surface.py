@@ -24,7 +24,7 @@ _OTHER_COMMANDS = re.compile("flink savepoint --type canonical|uv sync --all-ext
 """Commands of other programs, which users of the form and of the command line have."""
 
 _SENTENCES = ("what", "expected", "advice")
-"""Fields of an error with a sentence of the code that raises it; the other fields hold given or found values."""
+"""Fields of an error whose text is from the code that raises it; the other fields hold given or found values."""
 
 _PACKAGE = Path(rescale.__file__).parent
 
@@ -82,7 +82,7 @@ def details_of_errors() -> Iterator[list[Detail]]:
 
 
 def _place() -> str:
-    """Return the line of code that gives an error a detail, by `errors` or a context manager."""
+    """Return file and line of the code that sets a field of an error, perhaps through `errors` or a context manager."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename in (errors.__file__, contextlib.__file__):
         frame = frame.f_back

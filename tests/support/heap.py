@@ -133,7 +133,7 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
 def read(
     reader: HeapReader | TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool
 ) -> list[tuple[int, Record]]:
-    """Return the key group and the record of each record in key groups, which the reader gets in chunks."""
+    """Return each record in `groups`, with its key group; the reader gets the bytes of a key group in chunks."""
 
     def blocks() -> Iterator[tuple[int, list[bytes]]]:
         for key_group, block in groups.items():
@@ -155,7 +155,7 @@ def read(
 def runs_of(
     records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
 ) -> Callable[[int], Iterator[RecordBlock]]:
-    """Return a function from a state id to the blocks of its records; a cut is the number of records before it."""
+    """Return a function from a state id to blocks of its records; `cuts` has the number of records before each cut."""
     prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in records:
         key = prefix + record.key

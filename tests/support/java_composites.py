@@ -38,7 +38,10 @@ class Tuple(JavaType):
 
 @dataclass
 class Row(JavaType):
-    """A row. `form` 3 always writes its kind, `form` 4 only if `has_kind` is true, and older forms never do."""
+    """A row; `form` is the version of its outer snapshot.
+
+    Version 3 always writes the kind of the row, version 4 only if `has_kind` is true, and older versions never do.
+    """
 
     fields: list[JavaType]
     has_kind: bool = True
@@ -155,8 +158,9 @@ class Nullable(JavaType):
 class Pojo(JavaType):
     """A POJO; fields are in the order of their names.
 
-    Its `hashCode` begins with `start`, and for each field in `order` is multiplied by `factor`, plus the field's code.
-    `codes` has functions for fields whose code is not the value's `hashCode`; `null` is the code of a missing value.
+    Its `hashCode` begins with `start`. For each field in `order`, it is multiplied by `factor`, and the field's code is
+    added. `codes` has functions for fields whose code is not the value's `hashCode`; `null` is the code of a missing
+    value.
     """
 
     fields: dict[str, JavaType]

@@ -19,9 +19,10 @@ HEADER = header_of("sum")
 def large_plan(
     size: int, maximum: int | None, subtasks: int = 1000, groups: int = 32768, hot: int = 1, operators: int = 1
 ) -> Plan:
-    """Return a plan for canonical state in S3, at four fifths of the parallelism, with `maximum` key groups if given.
+    """Return a plan for `size` bytes of canonical state in S3, at four fifths of the parallelism `subtasks`.
 
-    The first key group of each operator is `hot` times as large as the others.
+    If `maximum` is given, the plan changes the number of key groups from `groups` to `maximum`. The first key group of
+    each operator is `hot` times as large as the others.
     """
     each = size // operators // (groups + hot - 1)
     source = snapshot(

@@ -1,4 +1,4 @@
-"""Databases of a base and layers of changes, as the rounds of a follower make them."""
+"""Databases that consist of a base and layers of changes, as the rounds of a follower make them."""
 
 from __future__ import annotations
 

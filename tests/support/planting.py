@@ -1,7 +1,7 @@
 """A finished, unpublished result. Tests plant faults in its files, or in the candidate, which names the files.
 
-A planted fault looks like a fault of a broken run: bytes, lengths and offsets are consistent, unless the fault is an
-inconsistency.
+A planted fault is one that a bug in a run could cause: bytes, lengths and offsets are consistent, unless the fault is
+an inconsistency.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 REFUSALS is a file for refused requests, HOSTED a second port, where buckets are named only by the host.
 
 Requests to S3 go to an application of their own, because moto's application for all services searches moto's folders at
-every request. Only requests to STS, which are posted to the root path, go to the latter.
+every request. Only requests to STS, which are posted to the root path, go to the application for all services.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ HEADER = header_of("sum")
 SOURCE = "/state/savepoint-1a2b"
 
 Sizes = Callable[[Random, int], int]
-"""Function from the number of a key group to its bytes."""
+"""Function that draws the bytes of the key group with a given number."""
 
 
 def uneven(random: Random, _: int) -> int:
@@ -63,8 +63,8 @@ def element_streams(
 def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tuple[Snapshot, tuple[KafkaOffsets, ...]]:
     """Return the snapshot and the Kafka offsets of a job.
 
-    The job has a Kafka source, `operators` with keyed state (the first with hot key groups), one with RocksDB
-    directories, and one with list state.
+    The job has a Kafka source, as many operators with keyed state as `operators` says (the first with hot key groups),
+    one operator with RocksDB directories, and one with list state.
     """
     random = Random(seed)
     names = ["visits", "revenue", "sessions", "carts", "profiles", "alerts"]

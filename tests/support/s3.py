@@ -50,7 +50,7 @@ class S3Server:
     refusals: Path | None = None
     """File with the requests that the policy refused, one per line."""
     hosted_endpoint: str = ""
-    """Address of the same server that refuses every request with a bucket in its path (`hosted_buckets`)."""
+    """Second address of the server, where it refuses every request with a bucket in its path (`hosted_buckets`)."""
     access_key: str = "test"
     secret_key: str = "not-a-secret"
 

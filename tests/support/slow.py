@@ -86,6 +86,6 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""Parameter for tests that could kill runs at very many places: a function `share` that picks some of them, one of 32
-in the quick case, and five more of 32 in the slow case. The histories of `simulation` kill runs at random places, at a
-hundredth of the cost."""
+"""Parameter for tests that could kill runs at very many places: a function `share` that picks some of the places. The
+quick case picks one of 32, and the slow case five others of 32. The histories of `simulation` kill runs at random
+places, at a hundredth of the cost."""

@@ -54,7 +54,11 @@ def deletion(number: int, first: int, end: int, age: int) -> tuple[LiveFile, byt
 def directory(
     *first: LiveFile, two: Sequence[LiveFile] = (), options: bytes | None = None, seed: int = 0, **data: bytes
 ) -> dict[str, bytes]:
-    """Return the files of a directory with two states. An SST file that `data` lacks repeats its number and `seed`."""
+    """Return the files of a directory with two states, `one` and `two`.
+
+    `data` has the contents of SST files: `_000009` is the file `000009.sst`. The content of any other SST file repeats
+    the number of the file and `seed`.
+    """
     families = (
         ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ()),
         ColumnFamily(1, "one", tuple(sorted(first, key=lambda file: (file.level, file.number)))),

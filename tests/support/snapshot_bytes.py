@@ -79,7 +79,7 @@ def pojo(
     registered: dict[str, bytes | None] | None = None,
     name: str = "com.example.Order",
 ) -> bytes:
-    """Return the snapshot of a POJO's serializer; `subclasses` and `registered` ones are by class name."""
+    """Return the snapshot of a POJO serializer; `subclasses` and `registered` have serializer snapshots by class."""
     keyed = {field: (utf(name) + utf(field), value) for field, value in fields.items()}
     known = [{n: (b"", value) for n, value in (classes or {}).items()} for classes in (registered, subclasses)]
     return snapshot(POJO, 2, utf(name) + b"".join(map(optional_map, (keyed, *known))))

@@ -62,7 +62,10 @@ class SpoiltResult:
         )
 
     def change(self, number: int, change: Callable[[LiveFile], LiveFile | None]) -> None:
-        """Change the files that a MANIFEST names, and the handle accordingly."""
+        """Change the entries of files in the MANIFEST of directory `number`, and the handle accordingly.
+
+        If `change` returns None for a file, the file is removed.
+        """
         path, manifest = self.manifest(number)
         families = tuple(
             replace(family, files=tuple(sorted(filter(None, map(change, family.files)), key=_place)))
@@ -134,7 +137,7 @@ def flip(path: Path, at: int) -> None:
 
 
 def own_file(spoilt: SpoiltResult) -> LiveFile:
-    """Return a file of the source, in the last level."""
+    """Return a file of the source from the last level of directory 0."""
     files = [file for file in spoilt.state_with_tombstones(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 

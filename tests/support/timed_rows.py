@@ -40,7 +40,7 @@ def rows_of(directory: str, uid: str) -> Rows:
 
 
 def elements_of(value: bytes) -> list[bytes]:
-    """Split the value of a list of ASCII texts at its commas; return the elements with their times."""
+    """Return the elements in the value of a list of ASCII texts, each with its time in front."""
     elements = []
     while value:
         size = 8 + value[8]

@@ -28,7 +28,7 @@ _STATE, _INODE, _LISTENING = 3, 9, "0A"
 
 
 class Watch:
-    """Observes all processes with `environment`, several times a second during the block.
+    """Observes all processes with `environment` during the block, with pauses of half a second.
 
     `environments` has the environment by command line, and `addresses` a command line by the address where it listens.
     """
@@ -63,7 +63,7 @@ class Watch:
         return [seen.process for seen in self._all_processes() if seen.is_marked(self._mark)]
 
     def _all_processes(self) -> list[_SeenProcess]:
-        """Return all processes that run now; within one scan, no process id is reused."""
+        """Return all processes that run now, provided that no process id is reused between two scans."""
         with self._scan_lock:
             known, self._known = self._known, {}
             for pid in psutil.pids():

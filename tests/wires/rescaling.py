@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _BUCKET = "wires"
 _TRIES = 2
-"""Number of disturbed runs of the same command."""
+"""Highest number of disturbed runs of the same command."""
 
 _DISCARDS = 3
-"""Number of disturbed discards, after which one is made without the proxy."""
+"""Highest number of disturbed discards; if all of them fail, one is made without the proxy."""
 
 _DISCARDING = 0.5
 """Probability that the files of a failed run are discarded."""

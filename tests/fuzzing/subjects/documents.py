@@ -1,4 +1,4 @@
-"""Documents beside a target that the next run reads: the claim, and handles, alone or in their document."""
+"""Documents beside a target that the next run reads: claims, documents of written handles, and single handles."""
 
 from __future__ import annotations
 

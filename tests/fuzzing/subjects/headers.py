@@ -76,7 +76,7 @@ def _look_at_operator_header(data: bytes) -> None:
 
 
 def _with_plain_flag(data: bytes, at: int) -> bytes:
-    """Return the data with its flag as 0 or 1; Java takes a flag for true whichever bits are set."""
+    """Return the data with the flag at `at` as 0 or 1: Java reads every byte but 0 as true."""
     return data[:at] + bytes((data[at] != 0,)) + data[at + 1 :]
 
 

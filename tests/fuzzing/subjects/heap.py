@@ -18,7 +18,10 @@ _TIMERS = 1
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield seeds: flags, size of chunks, key group, header and bytes; the first and last key group of each stream."""
+    """Yield seeds: flags, size of chunks, key group, header and bytes.
+
+    They have the first and the last small key group of each heap stream, and some key groups of raw timers.
+    """
     for keyed in keyed_streams():
         if keyed.stream.framing is Framing.HEAP:
             groups = [(number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED]

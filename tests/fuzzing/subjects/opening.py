@@ -53,7 +53,7 @@ def _directories() -> list[Path]:
 
 @cache
 def _original_seeds() -> list[bytes]:
-    """Return the seeds; the cache has them from before inputs replace the files."""
+    """Return the seeds as they were at the first call, before inputs replaced the files."""
     return [
         bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
     ]

@@ -32,7 +32,7 @@ def tables() -> Iterator[bytes]:
 
 @cache
 def unpacked_database() -> tuple[StoredFile, ...]:
-    """Return the files of a database with uncompressed blocks and every kind of row; their bytes are in memory."""
+    """Return in-memory files of a database with uncompressed blocks, puts, merges, deletes and a range tombstone."""
     with tempfile.TemporaryDirectory() as folder:
         options = f"{MERGE};compression=kNoCompression;block_based_table_factory={{block_size=256;checksum=kCRC32c}}"
         with written(Path(folder, "db"), ["state"], options) as writer:

@@ -1,4 +1,4 @@
-"""Bugs in the replay of changes over materialised state, which validation cannot find: it replays in the same way."""
+"""Bugs in the replay of changes over materialised state. Validation runs the same replay, so it cannot find them."""
 
 from __future__ import annotations
 

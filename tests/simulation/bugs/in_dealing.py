@@ -28,7 +28,7 @@ from simulation.bugs.planting import Bug, Planter, after, function, method
 
 
 def _cut_by_floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
-    """Divide key groups with floors, where Flink has ceilings."""
+    """Round the bounds of key-group ranges down, where Flink rounds them up."""
     return KeyGroupRange(subtask * max_parallelism // parallelism, (subtask + 1) * max_parallelism // parallelism - 1)
 
 
@@ -64,7 +64,7 @@ def _without_last_element(share: StateShare, subtask: int) -> StateShare:
 
 
 def _with_elements_doubled(share: StateShare, subtask: int) -> StateShare:
-    """Double the runs of a UNION state, as if each stream had the elements of all subtasks, as restored by Flink."""
+    """Double the runs of a UNION state, as if each subtask had stored all elements that Flink restored to it."""
     return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
 
 

@@ -31,7 +31,7 @@ def _requested(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plan
 
 
 def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """Drop one more state of an operator that loses some."""
+    """Drop one more state of the first operator of which some states are dropped."""
     for operator in operators:
         known = {state.name for state in asked.dropped_states if state.operator_id == operator.operator_id}
         others = [name for name in state_names(operator) if name not in known]

@@ -1,4 +1,4 @@
-"""Bugs in the move of bytes: units, parts, sinks, resumed runs."""
+"""Bugs in the code that moves bytes: units of work, parts of streams, sinks, resumed runs."""
 
 # ruff: noqa: ARG005 (a replacement of a function has its arguments)
 

@@ -1,4 +1,4 @@
-"""Bugs in rounds of a live rescale: in the choice of keys, and in the level and age of changes above the base."""
+"""Bugs in rounds of a live rescale: in the choice of changed keys, and in level and sequence number of the changes."""
 
 from __future__ import annotations
 

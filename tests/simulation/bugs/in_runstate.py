@@ -117,7 +117,7 @@ def _absent_if_unanswered(target: str) -> str | None:
 
 
 def _ignore_marks(target: str, digest: str | None, holder: str | None) -> State:
-    """Return the state by the certificate alone, whatever marks of a publication there are."""
+    """Ignore the marks of a publication: CERTIFIED takes the place of PUBLISHING, GONE and EMPTIED."""
     state = _state_under(target, digest, holder)
     return State.CERTIFIED if state in (State.PUBLISHING, State.GONE, State.EMPTIED) else state
 
@@ -136,7 +136,7 @@ def _remove_mark_too_early(plan: Plan, held: Any) -> None:
 
 
 def _check_claim_before_note(plan: Plan, held: Any) -> None:
-    """Check the claim before the note of `discard`, which may have come and gone by then."""
+    """Check the claim before the note of `discard`: a whole discard may happen between the two checks."""
     if publication._claim_on(plan) != held or publication.is_being_discarded(plan.target):
         _give_way(plan, held)
 
@@ -149,7 +149,7 @@ def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.D
 
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
-    """Treat files with names that RocksDB chose as foreign."""
+    """Treat a file as foreign if RocksDB chose its name."""
     return file in self.names
 
 

@@ -122,7 +122,7 @@ def _errors_are_final(self: PinnedObjects, uri: str) -> Any:
 
 
 def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
-    """Treat an empty file as a missing one."""
+    """Return the size of an object without its ETag."""
     head = self._objects.head(uri)
     return None if head is None else Pin(head["ContentLength"])
 

@@ -1,4 +1,4 @@
-"""Bugs that show in buckets that keep versions, or have their own checksums."""
+"""Bugs that show in a bucket that keeps versions, or that computes a checksum of each object."""
 
 # ruff: noqa: ARG001 (a replacement of a function has its arguments)
 
@@ -92,7 +92,7 @@ def _list_all(self: S3Store, directory: str, prefix: str = "") -> list[Entry]:
 
 
 def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: Any) -> Any:
-    """Read the version that the store of this process saw first."""
+    """Read the oldest version of a document."""
     bucket, key = split_s3(uri)
     versions = _of_key(self, uri, "Versions")
     if len(versions) < 2 or ".rescale/" not in uri or self.pin(uri) is None:

@@ -1,4 +1,4 @@
-"""Bugs under lasting conditions or special requests: refusals, short bodies, clocks, surgery."""
+"""Bugs that show under lasting conditions (`weather`) or with surgery: refused deletes, short bodies, clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planting of bugs: a part of `rescale` is replaced during a block."""
+"""Planting of bugs: a function or another attribute of `rescale` is replaced during a block."""
 
 from __future__ import annotations
 

@@ -190,10 +190,11 @@ class Catch(NamedTuple):
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Catch | None:
-    """Return the first history that shows a bug, in a block of `installed`.
+    """Play histories until one of them shows a bug, and return its `Catch`; return None if none does.
 
-    A native bug is only hunted in histories with native state. For a bug in rounds, seeds count from `ROUNDS` on, and
-    bases are made without the bug. Raises `AssertionError` if the history breaks a promise without the bug, too.
+    Call it within `with installed():`. A native bug is only hunted in histories with native state. For a bug in rounds,
+    seeds count from `ROUNDS` on, and bases are made without the bug. Raises `AssertionError` if the history breaks a
+    promise without the bug, too.
     """
     known = [KNOWN_SEEDS[bug.name]] if bug.name in KNOWN_SEEDS else []
     tried = filter(has_native_state, seeds) if bug.native else seeds
