@@ -34,7 +34,7 @@ class Damage:
         self._remember_sources()
 
     def do(self, kind: str, spared: Collection[str] = ()) -> bool:
-        """Damage an object whose key is not `spared`; return whether there was one."""
+        """Damage an object whose key is not `spared`; return whether an object was damaged."""
         prefix = {
             "source": "source/",
             "result": "target/",

@@ -37,7 +37,7 @@ _CACHED_FUNCTIONS = (
 """Functions that are cached by all their arguments."""
 
 _MOST = 1000
-"""Number of cached values of each function."""
+"""Highest number of cached values of each function."""
 
 _cache_clearers: list[tuple[str, Callable[[], None]]] = []
 """Functions that clear caches, by the names of readers."""

@@ -15,7 +15,7 @@ from simulation.processes import Crash, Process
 from simulation.run import Steps
 
 TRIES = 5
-"""Tries of each step, as `ATTEMPTS` of the DAGs."""
+"""Highest number of tries of each step, as in Airflow: the first try and four retries (`RETRIES`)."""
 
 
 @dataclass

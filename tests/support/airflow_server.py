@@ -128,7 +128,7 @@ class AirflowServer:
         return self.api("POST", f"/dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
 
     def trigger_dag(self, dag_id: str, conf: dict[str, Any], **more: Any) -> Run:
-        """Trigger a run of another DAG; `more` are further fields of the request, such as `dag_run_id`."""
+        """Trigger a run of a DAG; `more` are further fields of the request, such as `dag_run_id`."""
         request = {"logical_date": None, "conf": conf, **more}
 
         def accepted() -> Any:

@@ -84,7 +84,10 @@ def edit_operators(directory: Path, change: Callable[[OperatorState], OperatorSt
 
 
 def edit_files(directory: Path, kind: str, change: Callable[[bytes], bytes]) -> list[Path]:
-    """Change the files of all RocksDB directories with names that start with `kind`, and their sizes in handles."""
+    """Change the files whose names start with `kind` in all RocksDB directories, and their sizes in handles.
+
+    Return the paths of the changed files.
+    """
     changed = []
 
     def changed_file(file: RocksdbFile) -> RocksdbFile:

@@ -56,7 +56,10 @@ class Case:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
-        """Return the writes of a run without faults up to that of `_metadata`; a mark and a report follow."""
+        """Return the writes of a run without faults, up to the put of `_metadata`.
+
+        Writes of a mark and of a report would follow.
+        """
         calls = self.succeed(target := self.target()).calls()
         assert_right(target)
         return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]

@@ -256,7 +256,7 @@ def _sized(data: bytes) -> tuple[Any, Any]:
 
 @contextmanager
 def written(path: Path, states: Sequence[str], options: str = MERGE) -> Iterator[Writer]:
-    """Open a new database at `path` with these states during the block."""
+    """Open a database at `path` with these states during the block; with the default options, create it first."""
     writer = Writer(path, states, options)
     try:
         yield writer

@@ -1,7 +1,7 @@
 """Processes of `rescale` with another environment: new ones, or forks of one that has imported everything.
 
 A fork takes a tenth of the time; its steps run in the same process, and its requests are the same. All processes write
-streams in parts of a few KB, with several tasks for each stream, and put no state into `_metadata` that could be a
+streams in parts of 25 KB, with several tasks for each stream, and put no state into `_metadata` that could be a
 file. Their pauses are short, because a disturbed run would otherwise wait half of its time.
 """
 

@@ -1,6 +1,6 @@
 """Bugs in the RocksDB directories of a result: in MANIFESTs, in range tombstones, in the choice of files."""
 
-# ruff: noqa: ARG005 (a replacement of a function has its arguments)
+# ruff: noqa: ARG005 (a replacement takes the arguments of the replaced function)
 
 from __future__ import annotations
 

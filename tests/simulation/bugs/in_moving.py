@@ -1,6 +1,6 @@
 """Bugs in the code that moves bytes: units of work, parts of streams, sinks, resumed runs."""
 
-# ruff: noqa: ARG005 (a replacement of a function has its arguments)
+# ruff: noqa: ARG005 (a replacement takes the arguments of the replaced function)
 
 from __future__ import annotations
 

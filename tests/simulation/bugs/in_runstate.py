@@ -1,6 +1,6 @@
 """Bugs in the protocol of a run on its target."""
 
-# ruff: noqa: ARG001, ARG005 (a replacement of a function has its arguments)
+# ruff: noqa: ARG001, ARG005 (a replacement takes the arguments of the replaced function)
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bugs that show in a bucket that keeps versions, or that computes a checksum of each object."""
 
-# ruff: noqa: ARG001 (a replacement of a function has its arguments)
+# ruff: noqa: ARG001 (a replacement takes the arguments of the replaced function)
 
 from __future__ import annotations
 

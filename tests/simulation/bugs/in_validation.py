@@ -1,6 +1,6 @@
 """Bugs in the comparison of a result with its source, planted beside damage that the comparison must find."""
 
-# ruff: noqa: ARG001 (a replacement of a function has its arguments)
+# ruff: noqa: ARG001 (a replacement takes the arguments of the replaced function)
 
 from __future__ import annotations
 
