@@ -67,7 +67,7 @@ def test_inspect_shows_all_other_operators_if_one_cannot_be_read(capsys: Capture
     extent = operator.keyed[0].extent
     with Path(open_snapshot(str(copy)).files[extent.file][0]).open("r+b") as file:
         file.seek(extent.start)
-        file.write((5).to_bytes(4, "big"))  # `KeyedBackendSerializationProxy` of Flink 1.6
+        file.write((5).to_bytes(4, "big"))  # the version of `KeyedBackendSerializationProxy` in Flink 1.6
     code, document = answer(capsys, "inspect", str(copy))
     assert code == 3
     (error,) = document["unread"]
@@ -109,7 +109,7 @@ def test_uids_that_no_operator_has_are_warned_of(capsys: Captured, tmp_path: Pat
 
 
 def test_run_gives_the_warnings_of_its_plan(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run also warns of names and of the cluster, which are not part of the stored plan."""
+    """Warnings of unknown uids and of the cluster's limits are included, although the stored plan has neither."""
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     (tmp_path / "uids").write_text("nobody\n")
     monkeypatch.setenv(CLUSTER_VARIABLE, "driver-memory=1")

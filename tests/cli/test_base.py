@@ -76,7 +76,7 @@ def test_unchanged_checkpoint_continues_its_base_without_changes(later: Path, ba
 
 @pytest.fixture
 def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write small state as files, too."""
+    """Write small state into files, too, instead of into `_metadata`."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
 
 
@@ -110,7 +110,7 @@ def test_files_of_the_base_are_copied_by_the_store(s3: S3Server, later: Path, ea
 @pytest.mark.usefixtures("in_files")
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_changed_file_of_the_base_is_found(is_copy: bool, later: Path, earlier: Path, tmp_path: Path) -> None:
-    """A copy with the same bytes passes."""
+    """A copy of the file with the same bytes is accepted."""
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
     plan = plan_continued(str(later), str(target), str(base), ["3"], ["1000"])
     move(plan, InProcessTasks(2, None))
@@ -219,7 +219,7 @@ def delete_file(directory: Path) -> Path:
 
 
 def touch_file(directory: Path) -> Path:
-    """Make a file look like another one of the same name."""
+    """Change the time of a file, as if another file had taken its name; return the file."""
     file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
     os.utime(file, (1, 1))
     return file

@@ -75,7 +75,7 @@ def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
     assert "1 finished of 2 subtasks of short" in capsys.readouterr().err
     assert main(["validate", source, target, "--restart", "short"]) == 0
-    assert main(["validate", source, target]) == 0  # its certificate declares the restart
+    assert main(["validate", source, target]) == 0  # the certificate of the result declares the restart
 
 
 def test_old_rows_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_old_rows_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
     assert f"{VALUES} (VALUE) of states (" in capsys.readouterr().err
     assert main(["validate", source, target, option]) == 0
-    assert main(["validate", source, target]) == 0  # its certificate declares the old rows
+    assert main(["validate", source, target]) == 0  # the certificate of the result declares the old rows
     assert main(["diff", source, target, option]) == 0
 
 

@@ -213,7 +213,7 @@ def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
 def test_documents_of_another_target_are_not_discarded(
     ground: Ground, capsys: Captured, put: Callable[[Path, Path], object]
 ) -> None:
-    """The marker in the directory says that Rescale made the documents, but beside another target."""
+    """The marker in the directory says that Rescale made the documents, but for another target."""
     assert ground.run(ground.home / "other") == 0
     capsys.readouterr()
     put(ground.home / "other.rescale", ground.documents)

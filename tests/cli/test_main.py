@@ -36,7 +36,7 @@ def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None
         assert f"a run would refuse this plan: {what}" in capsys.readouterr().err
         assert answer(capsys, "plan", SOURCE, "--target", str(target))[1]["refused"]["what"] == what
         assert main(["run", SOURCE, "--target", str(target)]) == 2
-        assert capsys.readouterr().err.startswith(f"error: {what}")  # without a plan before it
+        assert capsys.readouterr().err.startswith(f"error: {what}")  # no text of a plan precedes the error
     assert sorted(tmp_path.iterdir()) == [file, published]
 
 

@@ -15,7 +15,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def single_valued() -> Iterator[tuple[str, list[str], str]]:
-    """Yield every option of every command that takes one value: the command, the option's names, and a value."""
+    """Yield (command, names of the option, a value) for each option that takes one value."""
     for name, command in commands().items():
         for action in command._actions:
             if action.option_strings and action.nargs is None and not isinstance(action.default, list):

@@ -1,4 +1,4 @@
-"""A run that is proven by files, in separate processes, and what may follow it."""
+"""A run with `--proof files` and the commands that may follow it, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_result_proven_by_files_is_validated_by_records(files: str, parallelism:
     assert (code, validation["verdict"], validation["proof"]) == (0, "complete", "records"), stderr
     assert any(operator["records"] for operator in validation["operators"])
     if files == "copy":
-        (copied,) = (path for path in target.iterdir() if path.name != "_metadata")  # all others lie inline
+        (copied,) = (path for path in target.iterdir() if path.name != "_metadata")  # all else is in `_metadata`
         data = bytearray(copied.read_bytes())
         data[20] ^= 1
         copied.write_bytes(data)

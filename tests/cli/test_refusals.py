@@ -113,7 +113,7 @@ def test_keeping_the_format_of_a_changelog_with_changes_is_refused(capsys: Captu
 
 
 def test_changelog_whose_file_is_gone_is_refused_for_this_file(capsys: Captured, tmp_path: Path) -> None:
-    """Without its file, a changelog does not describe the serializer of its keys either."""
+    """Without the file, the serializer of the keys is unknown, too, but the error names the missing file."""
     source = edited.relocated("2-changelog", tmp_path / "source")
     for file in (tmp_path / "source" / "changelog").rglob("*"):
         file.unlink() if file.is_file() else None
@@ -148,7 +148,7 @@ def keyed_state(directory: Path) -> list[tuple[int, bytes]]:
 def test_state_of_the_forst_backend_is_refused(
     capsys: Captured, source: Path, result_format: str, tmp_path: Path
 ) -> None:
-    """ForSt writes the handles of RocksDB, with states of another kind."""
+    """ForSt writes the same handles as RocksDB, but its states have another kind (`KEY_VALUE_V2`)."""
 
     def of_forst(stream: Any) -> Any:
         path = source / stream.path if isinstance(stream, RelativeFileStream) else None
@@ -167,7 +167,7 @@ def test_state_of_the_forst_backend_is_refused(
 
 
 def with_written(options: str) -> Change:
-    """Return a change that puts in directories which RocksDB wrote with these options."""
+    """Return a change that replaces every RocksDB directory by one that RocksDB wrote with these options."""
 
     def change(source: Path) -> None:
         states = databases(NATIVE)[0].states

@@ -1,4 +1,4 @@
-"""Tries of one Kubernetes Job, which are one run; other processes are runs of their own."""
+"""Tries of one Kubernetes Job count as one run; every other process is a run of its own."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
 """Secrets that open a bucket are only in the environment: not in files, output or command lines.
 
-Tests plant secrets, and search for them: here in what the command line prints and leaves (plan, receipts, results with
-their metrics, certificate, report, scratch) and in command lines; in `execution/rekeying/test_shuffle.py` in Spark's
-event log; in `whole_airflow/test_runs.py` in Airflow's database (XComs, rendered fields), its logs and the environment
-of steps; in `whole_airflow/test_lost_database.py` in what its components say without a database; in `charts` in
-manifests. Errors that quote an address or a header: `text/test_names.py`, `storage/s3/test_s3_errors.py`,
-`airflow/flink/test_access.py`.
+Tests plant secrets, and search for them in different places:
+
+* here: in command lines, and in what the command line prints and leaves (plan, receipts, results with their metrics,
+  certificate, report, scratch)
+* `execution/rekeying/test_shuffle.py`: in Spark's event log
+* `whole_airflow/test_runs.py`: in Airflow's database (XComs, rendered fields), its logs and the environment of steps
+* `whole_airflow/test_lost_database.py`: in what Airflow's components say while its database is stopped
+* `charts`: in manifests
+* `text/test_names.py`, `storage/s3/test_s3_errors.py`, `airflow/flink/test_access.py`: in errors that quote an address
+  or a header
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
 @pytest.mark.slow
 @pytest.mark.parametrize("stores", [True], indirect=True)
 def test_follower_pins_and_rounds_are_on_the_targets_side(stores: TwoStores, tmp_path: Path) -> None:
-    """Files that the job may delete are copied to the target's store, which copies them itself from there on."""
+    """Files that the job may delete are copied to the target's store. Later copies stay inside that store."""
     job = checkpoints_in("2-rocksdb-incremental", PLACE, tmp_path / "scratch")
     before = stores.at_source().list(f"s3://{BUCKET}")
     follow = ("follow", job.directory, "--target", RESULT, "--max-parallelism", "1000", "--master", "local[2]")
@@ -142,7 +142,10 @@ print(places_of(plan).plan)
 
 
 def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
-    """Their environment says nothing of the plan: as on another machine, they learn its target from its document."""
+    """The environment of a step names no profile, as on another machine.
+
+    The step takes the profiles from its options, and its target from the stored plan.
+    """
     source = stores.put_source("2-clicks", PLACE)
     prefixed = {StoreSide.SOURCE.prefix + "AWS_PROFILE": SOURCE, StoreSide.TARGET.prefix + "AWS_PROFILE": TARGET}
     plan = process(["-c", _CLAIM, source, RESULT], {**stores.environment, **prefixed}).strip()
@@ -182,7 +185,7 @@ def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStore
         assert error["expected"] == f"one of the profiles {SOURCE}, {TARGET}"
 
 
-@pytest.mark.parametrize("stores", [False], indirect=True)  # moto knows every key
+@pytest.mark.parametrize("stores", [False], indirect=True)  # moto accepts every key
 def test_refused_key_is_reported_with_the_store_and_its_profile(stores: TwoStores) -> None:
     stores.put_source("2-clicks", PLACE)
     stores.config.write_text(stores.config.read_text().replace(stores.source.environment["AWS_ACCESS_KEY_ID"], "other"))

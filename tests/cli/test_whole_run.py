@@ -1,4 +1,4 @@
-"""`rescale run` starts one process for all of its steps, and workers where there is more than a little to do."""
+"""`rescale run` starts one process for all of its steps, and workers only if there is much to move."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(source: str | Path, target: Path, *shape: str) -> list[str]:
 
 
 def workers(watch: Watch) -> set[int]:
-    """The workers that run now, and their server."""
+    """Return the process ids of the running workers and of their server."""
     return {pid for pid, line in watch.running_lines().items() if "worker_server" in line}
 
 
@@ -65,7 +65,7 @@ def test_little_work_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_local_copy_needs_no_spark_however_large(large: Path, tmp_path: Path) -> None:
-    """This holds even if a little of the state is not copied, but read."""
+    """This holds even if a little of the state is read instead of copied."""
     target = tmp_path / "target"
     command_line = command(large, target, "--parallelism", "3")
     process = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)

@@ -61,7 +61,7 @@ def test_equal_snapshots_end_with_exit_code_0(capsys: Captured) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_different_snapshots_end_with_exit_code_4(capsys: Captured) -> None:
-    """The snapshots are from one job, whose states contain the time in three places."""
+    """Both snapshots are of the same job; three of its states have a time to live, so they contain times."""
     assert main(["diff", A, OTHER]) == 4
     captured = capsys.readouterr()
     assert "\ndifferent: 3 of 34 states\n" in captured.out
@@ -83,7 +83,7 @@ def test_operators_of_different_jobs_are_listed_as_only_in_one(capsys: Captured)
 
 @pytest.mark.usefixtures("in_this_process")
 def test_declared_surgery_is_in_the_document_and_counts_as_equal(capsys: Captured) -> None:
-    """Nothing was renamed or dropped, so the declared operators and states differ."""
+    """The second snapshot is the source itself, so each declared rename or drop is reported as a difference."""
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
     assert "only in B: operator" in capsys.readouterr().out

@@ -149,7 +149,7 @@ def test_advice_marks_an_option_that_only_other_commands_have(
     code, error = answer(capsys, "follow", elsewhere, "--target", target, "--max-rounds", "0")
     assert (code, error["what"]) == (3, "a handle points outside the snapshot")
     assert "--moved OLD=NEW (which this command does not have)" in error["advice"]
-    assert "/shared; if" in error["advice"], "--allow-prefix is marked, which this command has"
+    assert "/shared; if" in error["advice"], "the command has --allow-prefix, but the advice denies it"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_plan_of_a_job_gives_names_and_unmatched_operators_are_listed(capsys: Ca
 
 
 def test_uids_that_neither_side_has_are_remarked(capsys: Captured, tmp_path: Path) -> None:
-    """A name that one side has is enough."""
+    """No remark names a uid that only the snapshot or only the job has."""
     names, plan = tmp_path / "uids", tmp_path / "plan.json"
     plan.write_text(json.dumps({"plan": {"nodes": [{"id": operator_id_of_uid("fresh"), "description": "fresh"}]}}))
     for uids in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
