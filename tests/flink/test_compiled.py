@@ -68,7 +68,7 @@ def run(folder: Path, factor: int, summand: int, limit: int | None = None, **mor
 def test_loop_is_recompiled_if_code_or_constants_of_other_modules_change(tmp_path: Path) -> None:
     assert run(tmp_path, 2, 1) == (21, 0)
     assert run(tmp_path, 2, 1) == (21, 1), "kept"
-    assert run(tmp_path, 3, 1) == (31, 0), "another loop is inside, in another file"
+    assert run(tmp_path, 3, 1) == (31, 0), "the inner loop of another file has changed"
     assert run(tmp_path, 3, 5) == (35, 0), "another constant"
     assert run(tmp_path, 2, 1) == (21, 1), "as it was before"
 

@@ -89,7 +89,7 @@ def test_key_group_has_two_bytes_above_max_parallelism_128() -> None:
 
 
 def test_hash_that_mixes_to_the_smallest_integer_is_0() -> None:
-    """`MathUtils.murmurHash` returns 0 if it mixes to `Integer.MIN_VALUE`; the code comes from inverting the mix."""
+    """`MathUtils.murmurHash` returns 0 for this code, which was found by inverting the mix of `Integer.MIN_VALUE`."""
     assert murmur(-2089875627) == 0
 
 

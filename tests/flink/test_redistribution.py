@@ -87,9 +87,10 @@ def test_subtasks_without_a_broadcast_copy_are_skipped() -> None:
     ],
 )
 def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) -> None:
-    """The orders are from a `HashMap` of Java 17: with tables that grow, full buckets, and hashes beyond 16 bits.
+    """The expected orders were recorded from a `HashMap` of Java 17.
 
-    If states have one element each, subtask i gets the i-th state in that order.
+    They cover tables that grow, full buckets, and hashes beyond 16 bits. Since each state here has one element, subtask
+    i gets the i-th state in that order.
     """
     old = [[StateLayout(f"state-of-subtask-{s}-{i * 7919}", SPLIT, 1) for i in range(states)] for s in range(2)]
     new = redistribute(old, 2 * states)
@@ -125,10 +126,10 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
 def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of_one_mode(
     states: int, every: int, subtasks: int, order: str
 ) -> None:
-    """The orders are from two such maps of Java 17, for `subtasks` that list the same states.
+    """The expected orders were recorded from two maps of Java 17, for `subtasks` that list the same states.
 
-    The first one was created with room for `states` states, of which each `every`-th is split. The second one grows
-    before it looks a state up.
+    The map of a handle was created with room for all `states` states, of which each `every`-th has the mode
+    SPLIT_DISTRIBUTE. The map of the repartitioner has only the states of this mode; it grows before it looks one up.
     """
     layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
     new = redistribute([layout] * subtasks, subtasks * len(order.split()))
@@ -186,7 +187,7 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
 
 
 def run_by_run(counts: list[int], position: int, count: int) -> list[tuple[int, int]]:
-    """Slow twin of the rule: deal from a list of all elements, end to end."""
+    """Slow twin of the rule: list the elements of all old subtasks, one after the other, and take a slice."""
     return [(source, i) for source, elements in enumerate(counts) for i in range(elements)][position : position + count]
 
 

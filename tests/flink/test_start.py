@@ -21,7 +21,7 @@ from rescale.flink.start import common_parallelism, start_of
     ],
 )
 def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], in_command: int) -> None:
-    """The job's code sets the other parallelisms, and the command line that of most operators."""
+    """The command line sets the parallelism of most operators, and the job's code those of the others."""
     shapes = [(parallelism, 128) for parallelism in parallelisms]
     start = start_of("/result", shapes, shapes)
     assert start.command == f"flink run -s /result -p {in_command} <your-job.jar>"

@@ -10,7 +10,7 @@ from rescale.text.errors import SnapshotError
 
 @pytest.mark.parametrize("half", ["\ud800", "ab\udfffc"])
 def test_unpaired_surrogate_in_a_name_is_refused_with_its_offset(half: str) -> None:
-    """Java writes and reads unpaired surrogates. A pair is one character."""
+    """Java writes and reads unpaired surrogates. A pair is accepted, and read as one character."""
     writer = ByteWriter()
     writer.utf("\U0001f600")
     writer.utf(half)

@@ -110,7 +110,7 @@ def test_hash_function_gets_the_key_without_namespace(
     header = header_of(key_type)
     program = composite_keys(header, KNOWN_HASH)._key_program if data.draw(st.booleans()) else None
     keys = CompositeKeys(header, program, FunctionHash("own:hash", function))
-    if program is None:  # then only namespaces of fixed size tell where a key ends
+    if program is None:  # a namespace of fixed size tells where its key ends
         kinds = [list(KINDS.values())[record.state] for record in records]
         plain = [i for i, kind in enumerate(kinds) if kind.sort != "MAP" and not kind.is_variable]
         records, values = [records[i] for i in plain], [values[i] for i in plain]
@@ -121,7 +121,7 @@ def test_hash_function_gets_the_key_without_namespace(
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
 def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
-    """A text of n characters below 128 takes n bytes, and one or more bytes for its length."""
+    """An ASCII text takes one byte for each character, and one or more bytes for its length."""
     value = (97,) * size
     key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
     for state_id, user_key in ((0, b""), (1, b"entry")):

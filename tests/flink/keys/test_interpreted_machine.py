@@ -37,7 +37,7 @@ NESTED = [
 
 
 def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the module as it is without numba; modules that are loaded under `patch` import this one."""
+    """Load the module again without numba, and return it; while `patch` holds, imports give this module."""
     assert module.__file__ is not None
     spec = importlib.util.spec_from_file_location(f"uncompiled_{module.__name__}", module.__file__)
     assert spec is not None

@@ -32,7 +32,7 @@ def program(java_type: JavaType) -> Program:
 
 
 def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKeys:
-    """Walk the keys, which lie one after the other, each with `behind` between its end and its limit."""
+    """Walk the keys, which lie end to end; the bytes `behind` follow each key, before its limit."""
     limits = np.cumsum([len(key) + len(behind) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + len(behind) for key in keys], dtype=np.int64)
     return walk_keys(compiled, np.frombuffer(b"".join(key + behind for key in keys), np.uint8), starts, limits)

@@ -114,7 +114,10 @@ def test_no_formula_is_chosen_if_one_key_lies_in_two_key_groups() -> None:
 
 @pytest.mark.parametrize(("max_parallelism", "needed"), [(64, 6), (128, 5), (32768, 3)])
 def test_too_few_keys_are_refused(max_parallelism: int, needed: int) -> None:
-    """28 formulas: 28 × 64^-5 is above one in 10^9, 28 × 64^-6 is not."""
+    """The chance that a wrong one of 28 formulas fits must be below one in 10^9.
+
+    With max parallelism 64, five keys leave a chance of 28 × 64^-5, which is above that; six keys leave 28 × 64^-6.
+    """
     java_type = order(1, 31, "id town")
     with pytest.raises(UnsupportedError, match="too few keys") as caught:
         choose(java_type, VALUES[1:needed] * 100, max_parallelism)
@@ -153,7 +156,7 @@ def test_too_few_key_groups_are_refused() -> None:
 
 
 def test_two_fitting_formulas_that_disagree_are_refused() -> None:
-    """The formulas differ for one key with a null, whose two hashes give the same of 128 key groups."""
+    """The formulas differ only for a key with a null, and both of its hashes lead to the same one of 128 key groups."""
     formula, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
     null = next(
         (number, None)

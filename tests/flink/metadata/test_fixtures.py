@@ -53,7 +53,7 @@ def test_properties_name_the_snapshot_type(path: Path) -> None:
 
 @every_file
 def test_our_savepoint_properties_equal_those_of_flink(path: Path) -> None:
-    """Only for savepoints after which the job went on: others have another `PostCheckpointAction`."""
+    """This holds for savepoints after which the job went on; others have another `PostCheckpointAction`."""
     properties = read_metadata(path.read_bytes(), str(path)).properties
     if properties.endswith(b"\x00\x04NONE"):
         canonical = snapshot_type(properties) is SnapshotType.CANONICAL_SAVEPOINT

@@ -89,7 +89,7 @@ def test_impossible_entries_name_the_operator(data: Callable[[], bytes], what: s
 
 
 def test_fields_of_version_2_have_the_values_that_flink_writes() -> None:
-    """The chain length follows the shapes; the duration and the number of legacy states precede the state."""
+    """In an operator, a chain length follows the two parallelisms; in a subtask, a duration and a number come first."""
     data = bytearray(written(replace(PLAIN, subtasks=(Subtask(1, False, SubtaskState()),)), version=OLDEST))
     chain, duration = 4 + 16 + 8, 4 + 16 + 8 + 4 + 4 + 4
     for at, what in ((chain, "a chain length that Flink never writes"), (duration, "a duration that Flink never")):
@@ -105,7 +105,7 @@ def test_fields_of_version_2_have_the_values_that_flink_writes() -> None:
 
 def test_a_slot_has_one_handle_at_most() -> None:
     data = written(replace(PLAIN, subtasks=(Subtask(1, False, SubtaskState()),)))
-    slot = len(data) - 4 - 4 - 2 - 4 - 4  # two empty slots, two empty keyed handles, and no channels
+    slot = len(data) - 4 - 4 - 2 - 4 - 4  # at the end: two empty slots, two empty keyed handles, and no channels
     for changed, what in ((2, "a slot with more than one handle"), (1, "a slot counts one handle, but contains none")):
         damaged = bytearray(data)
         damaged[slot + 3] = changed

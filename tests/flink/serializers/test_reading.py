@@ -197,7 +197,7 @@ NAME_ONLY = pojo(FIELDS, {"com.x.A": None})
     [(NONE, NONE), (ONE, NONE), (BOTH, ONE), (BOTH, TURNED), (TURNED, BOTH), (ONE, NAME_ONLY), (CUSTOM, CUSTOM)],
 )
 def test_pojo_covers_the_same_pojo_with_fewer_subclasses(wide: bytes, narrow: bytes) -> None:
-    """This holds for nested POJOs, too, whose enclosing lengths differ as well."""
+    """This also holds for POJOs inside other snapshots, although these store different lengths."""
     for wrap in (pojo_field, lambda s: s, list_of, lambda s: pojo_field(list_of(s))):
         assert parsed_in_frame(wrap(wide)).covers(parsed_in_frame(wrap(narrow)))
 
@@ -231,7 +231,7 @@ def pojo_field(inner: bytes) -> bytes:
 
 
 def parsed_in_frame(data: bytes) -> SerializerSnapshot:
-    """Return the snapshot, read as that of a POJO's field, where even an unknown one can be read."""
+    """Return the snapshot, read as that of a POJO's field: its length there delimits even an unknown snapshot."""
     return parsed(pojo({"x": data})).nested[0]
 
 

@@ -136,6 +136,6 @@ def test_the_documentation_lists_the_serializers_whose_values_cannot_be_measured
     page = (DOCS / "explanation" / "state.md").read_text(encoding="utf-8")
     section = page.split("### The native format of the hashmap backend\n")[1].split("\n\nWhile ")[0]
     listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
-    measured_for_one_class = KRYO_SNAPSHOT  # values of `java.util.UUID` only
+    measured_for_one_class = KRYO_SNAPSHOT  # only values of `java.util.UUID` are measured
     rows = (row.snapshot for row in FLINK_ROWS.values() if row.values is None or row.snapshot == measured_for_one_class)
     assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

@@ -30,7 +30,7 @@ ELSEWHERE = {row.snapshot for row in FLINK_ROWS.values() if row.jar is not None}
 NOT_MADE = {
     # Its serializer is in flink-streaming-scala, which is not in the distribution.
     "org.apache.flink.api.scala.typeutils.Tuple2CaseClassSerializerSnapshot",
-    # Its serializer is in flink-python, whose jar has all of Python's Beam.
+    # Its serializer is in flink-python, whose jar also contains Apache Beam for Python.
     "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot",
 }
 """Snapshot classes whose bytes are not compared."""

@@ -115,7 +115,7 @@ def test_bytes_behind_the_null_flag_of_a_map_value_are_ignored() -> None:
     assert digests([short]) == digests([long])
     assert digests([(Record(1, b"key", b"\0"), 0)]) != digests([(Record(1, b"key", b"\0\0"), 0)])
     assert digests([(Record(1, b"key", b""), 0)]) != digests([short])
-    assert digests([(short[0]._replace(state=0), 0)]) != digests([(long[0]._replace(state=0), 0)]), "of a map only"
+    assert digests([(short[0]._replace(state=0), 0)]) != digests([(long[0]._replace(state=0), 0)]), "only in maps"
 
 
 @given(st.lists(placed, max_size=20))

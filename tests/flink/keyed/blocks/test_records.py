@@ -116,7 +116,7 @@ def test_records_about_as_large_as_the_buffer_are_read(max_parallelism: int) -> 
 
 @given(runs(), st.integers(1, 60))
 def test_start_of_a_group_may_become_known_when_the_group_begins(run: tuple[int, Groups], buffer: int) -> None:
-    """The lengths of compressed key groups are known only once they are read."""
+    """The start of a compressed key group is known only when the key group before it has been decompressed."""
     max_parallelism, groups = run
     data = written(max_parallelism, groups)
     starts = np.full(len(data), np.iinfo(np.int64).max, np.int64)
@@ -196,7 +196,7 @@ def test_damaged_group_is_refused_or_gives_other_records(
 A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")
 GROUP_3 = write_group(3, [A, B], 128)
 SECOND = len(write_group(3, [A], 128))
-"""Offset of the second record; the state id before this offset belongs to the first record."""
+"""Offset of the second record. The state id right before it is still part of the first record's bytes."""
 
 
 def with_bytes(at: int, data: bytes) -> bytes:

@@ -136,7 +136,7 @@ OPERATIONS = {
 
 
 class Drawn:
-    """Drawn changes, which are applied to a twin and returned as the changelog has them."""
+    """Random changes: each is applied to a twin, and returned in the form that a changelog has."""
 
     def __init__(self, data: st.DataObject, key: JavaType, namespace: JavaType) -> None:
         self.data = data
@@ -230,7 +230,7 @@ def merged(target: int, *sources: int) -> RawChange:
 
 
 def sums(*values: int) -> list[tuple[int, Record]]:
-    """Return (key group, record) for each value; the namespace of a record is its value."""
+    """Return (key group, record) for each number, which is the namespace of the record and, as text, its value."""
     group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
     return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 
@@ -290,7 +290,7 @@ def test_damaged_change_is_refused(odd: RawChange, what: str) -> None:
 
 
 def test_single_values_of_unknown_types_are_replayed() -> None:
-    """Several values in one change cannot be told apart and are refused."""
+    """A change with several values is refused, because it is unknown where each of them ends."""
     avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
     value, elements = keyed_state("own", avro), keyed_state("owns", list_of(avro), "LIST")
     header = read_keyed_header(keyed_header(value, elements), "")

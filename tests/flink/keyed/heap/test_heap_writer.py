@@ -43,7 +43,7 @@ def test_heap_group_is_written_back_byte_for_byte(
 
 @pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])
 def test_keys_and_namespaces_of_any_length_are_written_back(size: int) -> None:
-    """Each length follows key and namespace, in as many bytes as it needs."""
+    """A record has a length after the key and after the namespace, in as many bytes as the length needs."""
     states = states_with(TEXT)[:1]
     header = keyed_header(states[0].info)
     text = TEXT.write((65,) * size)

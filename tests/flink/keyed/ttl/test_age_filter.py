@@ -1,4 +1,4 @@
-"""`AgeFilter` and `CountingAgeFilter` leave old values out of batches, both as decided record by record."""
+"""`AgeFilter` and `CountingAgeFilter` leave out of batches the old values that a check of each record leaves out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def timed(element: Element) -> bytes:
 
 
 def text(content: str) -> bytes:
-    """Return an ASCII text as `StringValue.writeString` does; a comma in it is no delimiter."""
+    """Return an ASCII text as `StringValue.writeString` does. A comma in it does not divide elements of a list."""
     return bytes([len(content) + 1]) + content.encode()
 
 
@@ -65,7 +65,10 @@ records = st.one_of(
 
 
 def elements_of(record: Record) -> list[bytes]:
-    """Return the elements of a list: each has 8 bytes of time, then 8 bytes, or a length in a byte and a text."""
+    """Return the elements of a list state; each begins with a time of 8 bytes.
+
+    In the state `NUMBERS`, 8 bytes follow the time; in `TEXTS`, a text, with its length in the byte before it.
+    """
     elements, rest = [], record.value
     while rest:
         size = 16 if record.state == NUMBERS else 8 + rest[8]
