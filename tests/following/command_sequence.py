@@ -21,7 +21,10 @@ FIXTURE = "2-rocksdb-incremental"
 
 @dataclass(frozen=True)
 class Command:
-    """A command: the files `before` it, the `number` of the newest checkpoint, and its `calls` that write."""
+    """A command, with a copy of the files `before` it.
+
+    `number` is the number of the newest checkpoint, and `calls` the number of storage calls that write.
+    """
 
     options: tuple[str, ...]
     before: Path
@@ -53,7 +56,7 @@ class CommandSequence(ABC):
         assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
     def record(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Command:
-        """Run a command, after `first` has changed the job."""
+        """Run a command, after `first` has changed the job, and return it."""
         if first is not None:
             first()
         before, faults = self.work / f"before-{name}", self.faults()
@@ -75,7 +78,7 @@ class CommandSequence(ABC):
         self.job = Checkpoints(self.job.directory, command.number)
         faults = self.faults(kind, at)
         code = self.run(command.options, faults)
-        is_report = faults.calls()[at - 1].endswith("report.html")  # a run does without it
+        is_report = faults.calls()[at - 1].endswith("report.html")  # a run succeeds without its report
         assert code == (KILLED if kind is Kind.KILL else 1) or (is_report and code == 0), warm.output(faults)
 
     def go_on(self, *option_sets: tuple[str, ...]) -> None:

@@ -108,7 +108,7 @@ def test_files_of_checkpoints_in_between_are_read_instead_of_compacted_ones(
 
 
 def test_unreadable_checkpoint_in_between_is_left_out(job: Checkpoints, home: str) -> None:
-    """It only saves reading, so the round is made without it."""
+    """A checkpoint in between only saves reading, so the round is made without it."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

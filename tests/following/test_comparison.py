@@ -1,4 +1,4 @@
-"""Every record of the first round after a base is compared with its checkpoint, once."""
+"""In the first round after a base, every record is compared with the checkpoint; in later rounds, only the changes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_rounds_stay_if_another_follower_removes_the_compared_one(
 
 
 def test_killed_comparisons_cause_no_new_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The round whose comparison ends becomes the anchor, so it must leave a level for a joined round."""
+    """A round becomes the anchor once its comparison has ended, so a level must be left for a joined round above it."""
     rounds_below: dict[str, int] = {}
 
     def rounds_left(base: Base) -> int:

@@ -171,7 +171,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
 
 
 def test_killed_discard_of_a_last_round_is_finished(job: Checkpoints, home: str) -> None:
-    """The discard was killed right before it removed the document that lets nobody claim the target."""
+    """The discard was killed right before it removed its note, with which nobody can claim the target."""
     follower = follower_of(job, home)
     follow(follower, 0)
     for go_on in (

@@ -63,10 +63,10 @@ class History:
                 break
         while not self.is_published and self.follow(Kind.NONE) != 0:
             assert len(self.said) < 40, "the follower does not make a base or a round"
-        assert self.finish(Kind.NONE) == 0  # again, if an earlier one has failed after it had published
+        assert self.finish(Kind.NONE) == 0  # once more, if an earlier `finish` has published and then failed
 
     def with_other_backends(self, metadata: Metadata) -> Metadata:
-        """Return the metadata as after a restore from it: with other backends."""
+        """Return the metadata with new ids of the state backends, as a job writes it after a restore."""
         return edited.with_databases(metadata, lambda handle: replace(handle, backend_id=str(uuid.uuid4())))
 
     @property

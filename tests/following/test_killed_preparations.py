@@ -30,7 +30,7 @@ class PreparationCommands(CommandSequence):
         return warm.rescale(["run", source, "--target", self.target, "--parallelism", "4", *options], faults)
 
     def _checkpoint_elsewhere(self) -> None:
-        """Make a checkpoint whose shared files lie elsewhere, so that all have other identities."""
+        """Make a checkpoint whose shared files lie in another directory, so that all of them count as other files."""
         self.next_checkpoint()
         self.job.move_shared_to(join(self.job.directory, "elsewhere"))
 

@@ -1,4 +1,4 @@
-"""A follower's target is free for its last round, when the follower begins and while it waits."""
+"""A follower ends if its target is not free for its last round: it checks this when it begins and while it waits."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def files_in(target: str) -> set[str]:
 
 @contextmanager
 def no_copies() -> Iterator[None]:
-    """Let no store link or copy a file in the block."""
+    """Fail if a store links or copies a file in the `with` block."""
     with (
         patch("rescale.storage.files.local_store.LocalStore.keep", side_effect=AssertionError),
         patch("rescale.storage.s3.s3_store.S3Store.keep", side_effect=AssertionError),

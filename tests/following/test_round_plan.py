@@ -1,4 +1,4 @@
-"""Rounds are made where records get new key groups, whether or not it is known how their keys hash."""
+"""Rounds are possible only if records get new key groups, whether the hash of their keys is known or not."""
 
 from __future__ import annotations
 

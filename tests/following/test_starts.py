@@ -31,7 +31,10 @@ from support.slow import slow
 
 
 def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
-    """The numbers restarted: the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    """The later start counts its checkpoints from a lower number.
+
+    The follower would wait for a higher number for ever, and finish with a checkpoint of the earlier start.
+    """
     follower = follower_of(job, home)
     follow(follower, 0)
     time.sleep(1.1)  # stores have times in seconds
