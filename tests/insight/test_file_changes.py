@@ -38,7 +38,7 @@ def job(tmp_path: Path) -> Checkpoints:
 
 @pytest.fixture
 def apart(tmp_path: Path) -> tuple[str, str]:
-    """Return two checkpoints with the same rows that share no file; the second database was opened again."""
+    """Return two checkpoints with the same rows that share no file: between them, the databases were opened again."""
     a, b = (edited.relocated("2-rocksdb-native", tmp_path / name) for name in ("earlier", "later"))
     edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
     edited.edit_files(b, "MANIFEST-", without_history)
@@ -46,7 +46,10 @@ def apart(tmp_path: Path) -> tuple[str, str]:
 
 
 def without_history(manifest: bytes) -> bytes:
-    """Return the MANIFEST of a database that was opened again, with other files, which have the same names and rows."""
+    """Return the MANIFEST of a database that was opened again.
+
+    Its files have the same names and rows, but other sequence numbers, so they count as other files.
+    """
     read = read_manifest(manifest, "")
     families = tuple(
         replace(
@@ -174,7 +177,7 @@ def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cos
 def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
     apart: tuple[str, str], tmp_path: Path
 ) -> None:
-    """The estimate between checkpoints is for the job's own parallelism, which the first base has, too."""
+    """The estimate from two checkpoints assumes the job's own parallelism; the first plan here has the same."""
     earlier, later = apart
     (parallelism,) = {o.parallelism for o in open_snapshot(later).operators if o.databases}
 
@@ -187,7 +190,7 @@ def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
 
     changes = compared(earlier, later)
     same = estimate(parallelism)
-    starts = 2 * PROCESS_START_SECONDS  # `run_step` counts a start for each step, a round one for all
+    starts = 2 * PROCESS_START_SECONDS  # a run starts a process for each of three steps, a round only one
     assert same - starts == pytest.approx(changes.round_seconds, rel=0.2)
     assert estimate(parallelism + 10) - same == pytest.approx(10 * changes.seconds_of_subtask, rel=0.05)
 

@@ -80,8 +80,8 @@ def test_at_the_stored_parallelism_a_database_is_opened_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("handles", "own", "best"),
     [
-        ([(0, 9), (10, 29)], (5, 14), 0),  # as many key groups, but the larger part of its own
-        ([(0, 9), (10, 19)], (5, 14), 0),  # equal: the first
+        ([(0, 9), (10, 29)], (5, 14), 0),  # both overlap in 5 key groups, half of the first handle
+        ([(0, 9), (10, 19)], (5, 14), 0),  # the handles overlap equally, so the first wins
         ([(0, 31), (32, 63)], (22, 42), 1),
     ],
 )

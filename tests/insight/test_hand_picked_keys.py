@@ -93,7 +93,7 @@ def test_one_key_in_each_subtask_is_detected_if_chance_is_unlikely(tmp_path: Pat
     assert six is not None
     assert not six.smallest
     assert six.chance == pytest.approx(720 / 6**6)
-    assert keys_for(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # random keys do so in two of nine cases
+    assert keys_for(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # two of nine random draws do so
     assert keys_for(tmp_path, others(6)[:5], 6, Shape(6, MAXIMUM)) is not None
     assert keys_for(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
 

@@ -83,6 +83,6 @@ def test_key_group_larger_than_a_mean_subtask_is_hot() -> None:
     (first, second) = hot_key_groups(sizes, 8)
     assert (first.key_group, second.key_group) == (17, 90)
     assert first.share == pytest.approx(2000 / sum(sizes))
-    assert [hot.key_group for hot in hot_key_groups(sizes, 4)] == [17]  # 300 are less than half of a subtask's share
+    assert [hot.key_group for hot in hot_key_groups(sizes, 4)] == [17]  # 300 is less than half of the mean subtask
     assert hot_key_groups([10] * 128, 128) == []
     assert hot_key_groups([0] * 128, 4) == []

@@ -40,7 +40,7 @@ def test_every_subtask_restores_all_elements_of_a_union_list(tmp_path: Path) -> 
 def test_union_list_with_equal_elements_in_every_subtask_is_repeated(tmp_path: Path) -> None:
     assert unions(tmp_path, "abc", "cab", "bca")[0].repeated
     assert not unions(tmp_path, "abc", "def", "ghi")[0].repeated
-    assert not unions(tmp_path, "a", "a", "a")[0].repeated  # each subtask may keep one element of its own
+    assert not unions(tmp_path, "a", "a", "a")[0].repeated  # equal elements, but maybe one of each subtask
     assert not unions(tmp_path, "abc", "abc", "abcd")[0].repeated
     assert not unions(tmp_path, "abc")[0].repeated
 
