@@ -176,7 +176,7 @@ def test_refusal_of_partly_finished_operators_prints_a_request_that_works(name: 
         pytest.raises(UnsupportedError, match="have finished") as caught,
     ):
         prepare(make_request(source, "/target", **shape))
-    assert caught.value.expected == "parallelism 2, max parallelism 32", "which its advice leads to"
+    assert caught.value.expected == "parallelism 2, max parallelism 32", "not the advised shape"
     printed = str(caught.value.advice).partition("operators: ")[2].partition(";")[0].split()
     options: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
     for option, value in zip(printed[::2], printed[1::2], strict=True):

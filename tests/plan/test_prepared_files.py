@@ -1,4 +1,4 @@
-"""Files that are copied ahead: their names say which bytes they hold, and nothing else does."""
+"""Files that are copied ahead: only their names say which bytes they hold."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def proposed_ids(old: list[Counterpart], new: list[Counterpart]) -> dict[str, st
 
 
 def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
-    """The proposal undoes the renames of operators with states of many sorts; equal states are told apart by names."""
+    """Operators with state of many kinds get other ids and are matched by that state; names tell equal states apart."""
     source = snapshots.opened("2-clicks")
     ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
     renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))

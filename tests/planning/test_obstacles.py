@@ -51,7 +51,7 @@ UNLIKE = {
 
 @pytest.mark.parametrize("what", UNLIKE)
 def test_headers_that_contradict_are_an_obstacle_where_a_plan_is_refused(what: str) -> None:
-    """A plan joins state of both subtasks at parallelism 1, and of none at parallelism 2."""
+    """Parallelism 1 joins the states of both subtasks, so a plan is refused; the stored parallelism 2 joins none."""
     of = snapshot(operator("counts", **UNLIKE[what]))
     (sentence,) = obstacles(of)
     with pytest.raises((SnapshotError, UnsupportedError)) as caught:

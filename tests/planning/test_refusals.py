@@ -81,7 +81,7 @@ def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str
 
 @pytest.mark.parametrize("result_format", Format)
 def test_rocksdb_directory_with_an_unfit_state_name_is_refused(result_format: Format) -> None:
-    """Directories of dropped state are opened, too."""
+    """Dropping the state does not help, because RocksDB opens its directory with all states."""
     named = replace(rocksdb_operator("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:
         refuse_state_names(named, result_format)

@@ -37,7 +37,10 @@ def planned_key_hashes(directory: Path, header: bytes, maximum: str, *key_hash: 
 def test_keys_without_a_known_end_are_refused(
     open_ended: bytes, key: bytes, key_type: str, maximum: str, key_hash: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The serializer of keys is unknown, and what follows the key has no fixed length. A function cannot help."""
+    """The serializer of keys is unknown, and what follows the key has no fixed length.
+
+    A hash function of the user's own does not help, because it needs the bytes of the key.
+    """
     header = keyed_header(TOTAL, open_ended, key=key)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
         planned_key_hashes(tmp_path, header, maximum, *key_hash)

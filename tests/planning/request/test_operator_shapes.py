@@ -159,7 +159,7 @@ def test_operator_named_by_both_uid_and_id_is_refused() -> None:
 @pytest.mark.parametrize(
     ("parallelism", "present", "good"),
     [
-        (6, 128, 360),  # 24 divisors, as 480 and 504 have
+        (6, 128, 360),  # 24 divisors, as many as 480 and 504
         (4, 128, 360),
         (3, 10, 48),
         (7, 128, 420),

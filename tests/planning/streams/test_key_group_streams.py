@@ -64,7 +64,7 @@ class Planned:
 
 
 def sources(of: Operator) -> dict[int, Piece]:
-    """Return the place in the source of each key group."""
+    """Return the piece of the source that holds each key group."""
     return {
         key_group: Piece(*extent)
         for stream in of.keyed
@@ -101,7 +101,10 @@ def test_at_the_same_parallelism_a_stream_is_copied_in_one_piece() -> None:
 
 
 def test_key_groups_in_the_wrong_subtask_are_moved_with_a_warning() -> None:
-    """Parallelism 4 is stored with the streams of 2 subtasks: Flink would drop half of the key groups unnoticed."""
+    """The operator has parallelism 4, but its streams are those of 2 subtasks.
+
+    Flink would drop half of the key groups unnoticed.
+    """
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
     of = operator("counts", 4, keyed=streams)
     sentences = findings(snapshot(of))
@@ -262,7 +265,7 @@ def test_every_key_group_of_a_snapshot_of_flink_is_planned(name: str, parallelis
 
 
 def mixed_heap(of: Operator) -> bool:
-    """Tell whether the heap streams have different states: they are rewritten, which is not checked here."""
+    """Return whether the operator has heap streams with different headers, which a run rewrites (not checked here)."""
     return of.keyed[0].framing is Framing.HEAP and len({stream.header for stream in of.keyed}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Warnings about list states whose owner cannot work with the redistributed elements."""
+"""Warnings about list states whose operator cannot work with the redistributed elements."""
 
 from __future__ import annotations
 
