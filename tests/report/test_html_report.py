@@ -116,7 +116,7 @@ def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert (
         len(parsed.attributes_of("details")) >= len(parsed.attributes_of("figure")) - 1
-    )  # every picture has a table with its numbers
+    )  # all figures but one have a table of their numbers
     ids = Counter(a["id"] for _, a in parsed.elements if "id" in a)
     assert set(ids.values()) == {1}
     assert {str(a["href"])[1:] for a in parsed.attributes_of("a")} <= set(ids)

@@ -39,7 +39,7 @@ def test_report_fits_its_width_and_follows_the_theme(driver: Chrome, report: str
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert paper == (DARK if theme == "dark" else LIGHT)
-    # A picture that the policy keeps out has no size.
+    # A picture that the page's Content-Security-Policy blocks has no size.
     script = "return [...document.querySelectorAll('svg image')].every(i => i.getBoundingClientRect().width > 100)"
     assert driver.execute_script(script)
 

@@ -188,7 +188,7 @@ def test_windows_with_timers_give_no_warning(name: str) -> None:
 
 
 def test_files_that_flink_would_not_find_give_a_warning(tmp_path: Path) -> None:
-    """After a restore in CLAIM mode, handles are relative to the checkpoint, and files lie in the savepoint."""
+    """After a restore in CLAIM mode, handles of files in the savepoint are relative to the checkpoint."""
     source = relocated("1.20-rocksdb-native-incremental", tmp_path / "job").rename(tmp_path / "job" / "chk-7")
     shared = [file.name for file in source.iterdir() if file.name in shared_files(source)]
     assert len(shared) > 2
@@ -217,7 +217,7 @@ def shared_files(source: Path) -> set[str]:
 
 
 def test_rocksdb_directories_of_other_subtasks_give_a_warning(tmp_path: Path) -> None:
-    """At the stored parallelism, Flink gives every subtask the handle with its number and does not look."""
+    """At the stored parallelism, Flink gives every subtask the handle with its number, without comparing key groups."""
     source = relocated("2-rocksdb-native", tmp_path)
     edit_databases(source, lambda handle: replace(handle, first_key_group=8 - handle.first_key_group))
     warnings = inspection(open_snapshot(str(source))).warnings

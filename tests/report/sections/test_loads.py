@@ -79,7 +79,7 @@ def number_of(point: Point) -> int:
 
 
 def worst(sizes: list[int], parallelism: int) -> float:
-    """Return worst ÷ mean of the subtasks' bytes."""
+    """Return the bytes of the fullest subtask, divided by the mean of all subtasks."""
     own = [key_group_range(len(sizes), parallelism, subtask) for subtask in range(parallelism)]
     return max(sum(sizes[of.first : of.last + 1]) for of in own) * parallelism / sum(sizes)
 

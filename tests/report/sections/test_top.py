@@ -61,7 +61,7 @@ def test_verdict_says_what_was_compared(plan: PlanDocument, proof: Proof, clause
 
 
 def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument) -> None:
-    """The error counts, whatever was proven before."""
+    """The verdict is that of the error, even if all records were proven before."""
     error = IntegrityError("records differ", path="/file", operator="counts", expected="1", advice="run again")
     document = msgspec.structs.replace(proven(plan), error=error.document())
     assert verdict_of(document) == Verdict(RunProgress.REFUSED, "records differ")
