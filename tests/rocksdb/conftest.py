@@ -23,7 +23,7 @@ def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
 
 @pytest.fixture
 def new_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[child.Child]]:
-    """Yield the list of idle child processes, which is empty: new ones are forked, with what the test has changed."""
+    """Yield the list of idle child processes. It is empty, so new ones are forked, with all that the test patches."""
     idle: list[child.Child] = []
     monkeypatch.setattr(child, "_idle_children", idle)
     yield idle

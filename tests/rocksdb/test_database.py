@@ -58,7 +58,7 @@ def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int
             errors.append(error)
     assert len(errors) > 10
     refusals = [error for error in errors if error.what == "the database is damaged"]
-    assert len(refusals) >= len(errors) - 4, "the others lie in the footer"
+    assert len(refusals) >= len(errors) - 4, "only damage to the footer has other errors"
     for error in refusals:
         assert "RocksDB says: Corruption" in (error.found or ""), error
         assert table.name in (error.found or ""), error
@@ -102,7 +102,7 @@ def test_forged_block_size_in_an_index_is_named_and_the_next_read_works(number: 
     with pytest.raises(SnapshotError, match="outside of its file") as caught:
         rows_of(database, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
-    assert rows_of(database, list(database.files), tmp_path), "the next one reads what is right"
+    assert rows_of(database, list(database.files), tmp_path), "the next read fails, too"
 
 
 def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
 def test_dirty_databases_are_compacted_into_one_clean_database(
     seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    """Assembled databases that took more writes lose the rows of other subtasks, and the tombstones that hide these."""
+    """Compaction removes the rows of other subtasks from an assembled database, and the tombstones that hide them."""
     rng = random.Random(seed)
     max_parallelism = rng.choice([16, 128, 1000])
     parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 3), tmp_path)

@@ -102,7 +102,7 @@ def test_bounds_narrower_than_the_rows_are_refused(
 
 
 def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp_path: Path) -> None:
-    """This includes files after a compaction, whose rows have lost their sequence numbers."""
+    """The file comes from a compaction, which has set the sequence numbers of its rows to 0."""
     writer.compact("state")
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (file,) = manifest.files.values()
@@ -116,7 +116,10 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
 def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
 ) -> None:
-    """Iteration checks no bounds; RocksDB ignores those of a few files in level 0, so the database is compacted."""
+    """Iteration ignores bounds, and lookups use them.
+
+    The database is compacted, because lookups ignore bounds, too, if there are only a few files in level 0.
+    """
     writer.compact("state")
     path = tmp_path / "checkpoint"
     _, manifest = checkpoint(writer, path)

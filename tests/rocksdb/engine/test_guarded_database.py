@@ -74,7 +74,7 @@ def test_crash_of_rocksdb_is_reported_with_signal_files_and_state(
         (family,) = (family for family in manifest.column_families if family.name == flink_database.states[0])
         assert (named, caught.value.state) == ({file.name for file in family.files}, flink_database.states[0])
     assert not list(tmp_path.iterdir())
-    assert rows_of(flink_database, tmp_path), "the next process was forked when nothing was broken"
+    assert rows_of(flink_database, tmp_path), "the next process is broken, too"
 
 
 @pytest.mark.usefixtures("new_children")
@@ -187,7 +187,7 @@ def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
 
 
 class Stopped(Exception):  # noqa: N818
-    """The process is killed from outside, at any place."""
+    """Raised in the caller, in place of an interruption from outside, which may come at any point."""
 
 
 def test_child_is_ended_if_the_caller_stops_during_an_answer(

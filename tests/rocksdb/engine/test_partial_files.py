@@ -59,7 +59,7 @@ def database(folder: Path, form: str) -> tuple[list[StoredFile], Model]:
             writer.flush()
             if round_ == 1:
                 writer.compact("values")
-        writer.delete_range("values", key_of(2000), key_of(2050))  # in a file without a row
+        writer.delete_range("values", key_of(2000), key_of(2050))  # its file has no row
         writer.flush()
         return writer.checkpoint(folder / "checkpoint"), writer.model
 
@@ -76,7 +76,7 @@ def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
 
 @pytest.fixture(autouse=True)
 def small_files_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files are fetched in parts too, and parts close to each other are not joined."""
+    """Let small files be fetched in parts, too, and parts that are close to each other not be joined."""
     monkeypatch.setattr(directory_module, "SMALLEST_PARTIAL_BYTES", 0)
     monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP_BYTES", 0)
 
@@ -105,7 +105,7 @@ def begun(parts: PartialFiles) -> AbstractContextManager[None]:
 
 
 def bytes_on_disk(directory: DatabaseDirectory) -> int:
-    """Bytes that are not holes, in SST files."""
+    """Return the bytes of the SST files on disk, without holes."""
     return sum(
         512 * (directory.path / file.name).stat().st_blocks for file in directory.files if file.name.endswith(".sst")
     )
@@ -117,7 +117,7 @@ def bytes_on_disk(directory: DatabaseDirectory) -> int:
 def test_lookups_in_partly_fetched_files_find_the_same_rows(
     form: str, is_fast: bool, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys that exist and keys that do not, several at a time and repeatedly, by both readers of indexes."""
+    """Lookups of several keys at a time, existing and missing ones, repeatedly, and by both readers of indexes."""
     if not is_fast:
         monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
     files, model = database(tmp_path, form)

@@ -36,7 +36,7 @@ LEFT_OUT = {"external_sst_file.version", "external_sst_file.global_seqno", "comp
 OF_THE_PLACE = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
 TIMES = {"creation.time", "oldest.key.time", "file.creation.time"}
 OF_THE_SIZE = {"data.size", "tail.start.offset", "index.size"}
-"""Properties that differ from those of RocksDB, whose LZ4 gives other bytes and thus other lengths in the index."""
+"""Properties that differ from RocksDB's, because its LZ4 gives blocks of other lengths, which the index holds."""
 
 
 def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
@@ -201,7 +201,7 @@ def test_bytes_of_a_file_are_independent_of_batches() -> None:
     other = write([pairs], name="elsewhere")[0].file.getvalue()
     assert in_one_batch == in_many_batches
     assert len(in_one_batch) == len(other)
-    assert in_one_batch != other, "blocks of two files would be one in a cache"
+    assert in_one_batch != other, "a block cache would confuse the blocks of two files"
 
 
 def test_writer_buffers_little_unless_a_row_is_large() -> None:

@@ -38,7 +38,7 @@ FLINK_1_20 = bytes.fromhex(
 """Records of a MANIFEST of Flink 1.20.5 whose job has one state."""
 
 FIELDS = ((5, bytes.fromhex("dfad82d806")), (6, bytes.fromhex("dfad82d806")), (7, b""), (8, b"Unknown"))
-"""Fields of the only file: times, and a checksum, which Flink does not let RocksDB compute."""
+"""Fields of the only file: two times, and an empty checksum, since Flink does not let RocksDB compute one."""
 
 FLINK_2_3 = (
     bytes.fromhex("052b284300000135403f88200001 011a6c6576656c64622e4279746577697365436f6d70617261746f72 89400101"),

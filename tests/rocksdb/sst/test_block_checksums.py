@@ -27,7 +27,7 @@ FORMS = [*TABLES, *(f"format_version={version};{_PARTITIONED}" for version in (2
 
 
 def tables_of(folder: Path, form: str) -> list[bytes]:
-    """SST files of a form, with a range tombstone in one."""
+    """Return SST files with tables of this form, one of them with a range tombstone."""
     options = f"{MERGE};compression=kSnappyCompression;block_based_table_factory={{{form}}}"
     with written(folder / "db", STATES, options) as writer:
         fill(writer)
@@ -46,7 +46,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def assert_all_covered(data: bytes) -> None:
-    """Each block begins where the previous one ends, from the first byte to the footer, so none is left out."""
+    """Check that each block begins where the previous one ends, from the first byte to the footer: none is left out."""
     offsets, sizes = opened(data, "table").all_blocks()
     ends = offsets + sizes + TRAILER_SIZE
     assert offsets[0] == 0

@@ -292,7 +292,7 @@ def test_unsupported_table_format_is_refused(options: str, what: str, tmp_path: 
 
 
 def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path: Path) -> None:
-    """This is enough to join databases with such files and to measure their key groups."""
+    """The readable rest is enough to join databases with such files, and to measure their key groups."""
     options = "compression=kZSTD;compression_opts={max_dict_bytes=4096};block_based_table_factory={format_version=5}"
     with written(tmp_path / "db", STATES, f"{MERGE};{options}") as writer:
         fill(writer)

@@ -120,7 +120,7 @@ def _value(entries: Sequence[Entry]) -> bytes | None:
 
 
 def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
-    """Return the entries after a compaction; in the last level without deletes and sequence numbers."""
+    """Return the entries that a compaction leaves; in the last level, no deletions, and 0 as all sequence numbers."""
     left: list[Entry] = []
     for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
         merged = list(own)
@@ -173,7 +173,11 @@ def live_file(level: int, file: File) -> LiveFile:
 
 
 class Chosen(NamedTuple):
-    """The candidates, in order; the values of the decided ones, None for a deletion; and the merged ones."""
+    """The candidate keys, in order.
+
+    `decided` has the new values of those that the entries decide (None for a deletion). `merged` are the keys whose
+    newest entry is a merge.
+    """
 
     keys: list[bytes]
     decided: dict[bytes, bytes | None]
@@ -264,7 +268,7 @@ def test_keys_of_rows_that_compaction_only_moved_are_no_candidates() -> None:
     assert candidates(moved, compacted_to_the_end(moved)).keys == []
     moved.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
     assert candidates(tree, moved) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None}, [])
-    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}, []), "they have no number any more"
+    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}, []), "sequence numbers are gone"
 
 
 def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None:
