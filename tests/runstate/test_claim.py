@@ -95,7 +95,7 @@ def test_refused_claim_names_the_plan_run_and_time_of_the_claim(plans: Callable[
 
 
 def test_refused_claim_names_the_checkpoint_with_which_the_other_run_has_begun(tmp_path: Path) -> None:
-    """The same command may plan with another checkpoint by now, and could not resume."""
+    """By now, the same command may plan with a newer checkpoint, and then it cannot resume the other run."""
     checkpoints, target = tmp_path / "checkpoints", str(tmp_path / "target")
     shutil.copytree(FINISHED, checkpoints / "chk-1")
     claim(plan_rescale(str(checkpoints), target, ["3"]))
@@ -144,7 +144,7 @@ def test_store_that_ignores_conditions_gets_a_claim_only_if_that_is_accepted(
 def test_claim_made_meanwhile_in_a_store_that_ignores_conditions_is_kept(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The condition is tested on a probe, even if another run claims the target at the same moment."""
+    """Whether the store ignores conditions is tested on a probe, so a claim made at the same moment stays."""
     first, second = plans("3"), plans("2")
     store = open_store(first.target)
     monkeypatch.setattr(store, "honours_conditions", lambda *_: False)

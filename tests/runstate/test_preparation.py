@@ -66,7 +66,7 @@ def files_in(target: str) -> dict[str, Pin]:
 
 
 def test_unfinished_file_of_a_killed_preparation_is_not_a_file_of_others(job: Checkpoints, target: str) -> None:
-    """Where the target is a mount, unfinished files are in the target itself."""
+    """If the target is a mount point, unfinished files lie in the target itself."""
     prepare_target(job, target)
     store = open_store(target)
     store.put(join(target, f".{name(target)}.{'0' * 32}.tmp"), b"")
@@ -195,7 +195,10 @@ def do_before_copy(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *,
 def test_preparation_stops_when_a_run_claims_the_target(
     job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    """The run publishes. The file that is copied after that belongs to its result, or is removed."""
+    """The run publishes its result while the preparation copies files.
+
+    The preparation then copies one more file, which belongs to that result or is removed.
+    """
     run = plan_rescale(job.newest, target, ("3",))
     assert not run.prepared
 

@@ -42,7 +42,7 @@ def test_result_with_a_file_that_changed_after_validation_is_not_published(plan:
     assert caught.value.path == damaged
     assert "bytes" in str(caught.value.expected)
     assert open_store(plan.target).stat(places_of(plan).metadata) is None
-    if damage is flip:  # a file of the planned size is not written again, and its content is not certified
+    if damage is flip:  # a run keeps a file of the planned size, whose content then is not the certified one
         with pytest.raises(IntegrityError):
             execute_without_spark(plan)
     else:
@@ -319,7 +319,7 @@ def test_is_published_and_was_published_before_and_after_publication(plan: Plan)
     publish(plan)
     assert (is_published(plan), was_published(plan)) == (True, True)
     delete(places_of(plan).candidate)
-    assert not is_published(plan), "nothing says that it is this plan's"
+    assert not is_published(plan), "without its candidate, a result belongs to no known plan"
 
 
 def test_source_that_is_an_unpublished_or_vanished_result_is_refused(plan: Plan) -> None:

@@ -206,7 +206,7 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     certify(plan)
     files = len(store.list(plan.target))
     before = uris_around(plan)
-    first = 3  # staged files, the certificate, and the other documents
+    first = 3  # one request each: staged files, the certificate, the other documents
     last = 4  # the publishing mark, the claim, the plan, the note
     for request_number in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
         turns = count(1)

@@ -151,7 +151,7 @@ def test_refusal_for_a_published_target_of_the_same_plan_names_no_claim(plan: Pl
 def test_claim_that_reads_differently_each_time_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, second: str
 ) -> None:
-    """This holds even if both readings begin with the same eight digits, and an error shows only these."""
+    """Both readings may begin with the same eight digits, which are all that an error shows of a claim."""
     claim(plan)
     misread = [plan.digest[:-1] + digit for digit in "0123456789abcdef" if not plan.digest.endswith(digit)]
     readings = cycle([misread[0], plan.digest if second == "the plan's" else misread[1]])

@@ -1,4 +1,4 @@
-"""Copies that were compared ahead are trusted in the versions that were compared, as copies of one original."""
+"""A copy that was compared ahead is trusted only in the version that was compared, as a copy of the same original."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def checksum_calls() -> Iterator[Mock]:
-    """Let the store answer that all checksums are equal."""
+    """Let the store report the same checksum for all objects; yield the mock that counts these calls."""
     with patch(CHECKSUMS, return_value=[Checksum("CRC64NVME", 7)]) as checksum_calls:
         yield checksum_calls
 

@@ -95,7 +95,10 @@ def test_second_pinned_checkpoint_pins_only_new_files(job: Checkpoints, home: st
 
 
 class NeverSearched(tuple[str, ...]):
-    """Paths of missing files, of which there may be as many as files: to search them for each file takes hours."""
+    """Paths of missing files, which fail if they are searched one by one.
+
+    All files of a large checkpoint may be missing; a search of the paths for each file would take hours.
+    """
 
     def __contains__(self, _: object) -> bool:
         raise AssertionError("the missing files are searched from the first one on")
@@ -161,7 +164,10 @@ def test_no_shared_pin_is_listed_to_find_the_pinned_checkpoints(
 
 
 def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: str) -> None:
-    """The pins made until then are used for the next checkpoint, whose shared files are missing, too."""
+    """Once the file is back, the checkpoint is pinned.
+
+    The next checkpoint is pinned by the same pins, although the shared files are missing by then.
+    """
     pins = pins_of(job, home)
     shared = job.shared()
     job.hide(shared[-1])
