@@ -64,7 +64,7 @@ def restored(prospect: ReleaseProspects) -> dict[str, str]:
 
 @pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
 def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
-    """All states are restored by a newer line, except special types; an older line restores nothing."""
+    """A newer line restores all states except those of special types; an older line restores nothing."""
     unknown = {"raw keyed state", "raw", "raw operator state", "records in flight", "changelog"}
     unknown |= {"coordinator", "SourceReaderState"}
     assert len(names()) > 40
@@ -200,7 +200,7 @@ def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
     ],
 )
 def test_sink_state_in_a_format_of_its_own_has_an_unknown_prospect(name: str) -> None:
-    """A state of the same type beside it is the job's, and is restored."""
+    """The operator has another state of the same type, which is the job's own and is restored."""
     split = DistributionMode.SPLIT_DISTRIBUTE
     header = OperatorStateHeader(6, False, tuple(operator_list(state) for state in (name, "words")), ())
     elements = tuple(element_stream(i, {name: (split, 1), "words": (split, 1)}, header) for i in range(2))

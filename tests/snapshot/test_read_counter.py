@@ -1,4 +1,4 @@
-"""Counting the bytes read of a unit of work before the unit ends."""
+"""Count of the bytes that a unit of work has read, even before the unit ends."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from support.checkpoints import checkpoints_in
 
 
 def opened(fixture: str, path: Path) -> Snapshot:
-    """Return the checkpoint of a fixture, with all files at places below `path`."""
+    """Return the checkpoint of a fixture, all files of which lie below `path`."""
     return with_tables(open_snapshot(checkpoints_in(fixture, str(path), path.with_name("scratch")).newest))
 
 

@@ -92,7 +92,7 @@ def names(kafka_snapshot: Snapshot) -> list[str]:
 
 
 def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
-    """Return partitions as an enumerator first assigns them; the next record of each is ten times its number."""
+    """Return the elements of each reader after an enumerator's first assignment; partition n is at offset 10 n."""
     readers: list[list[bytes]] = [[] for _ in range(parallelism)]
     for partition in range(partitions):
         readers[owning_subtask(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))

@@ -48,7 +48,7 @@ def records(first: int, size: int = 2) -> list[Record]:
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("size", [2, 250, 1 << 16, 1 << 17])
 def test_canonical_stream_is_recognised(max_parallelism: int, first: int, size: int, tmp_path: Path) -> None:
-    """Keys of 64 KiB and more look as if the number of their key group stood in front of them."""
+    """A key group whose first key has 64 KiB or more may begin with its own number, as a heap key group does."""
     groups = {group: records(first, size) for group in range(max_parallelism)[-2:]}
     groups |= {group: records(2) for group in range(max_parallelism)[:-2]}
     assert framing(tmp_path / "source", groups, max_parallelism) is Framing.CANONICAL
@@ -88,7 +88,7 @@ def test_framing_of_a_large_group_is_recognised_from_its_beginning(
 def test_large_heap_group_that_begins_like_a_record_is_recognised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A `windowAll` with a timer and a list of texts: the timer looks like a record, and the texts like a huge one."""
+    """The state is that of a `windowAll`: its timer looks like a record, and its list of texts like a huge record."""
     window, key = bytes(16), b"\0"
     timer = bytes.fromhex("8000018b00000000") + key + window
     texts = window + key + struct.pack(">i", 200_000) + b"\6hello" * 200_000

@@ -78,7 +78,7 @@ def places(streams: Iterable[KeyedStream]) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize(("first", "number"), [(0, 10), (0, 64), (40, 50), (64, 64), (100, 28)])
 def test_base_of_a_changelog_is_limited_to_its_key_groups(first: int, number: int, tmp_path: Path) -> None:
-    """The key groups may be some of a part of the base, all of it, or none."""
+    """For each stream of the base, the key groups may be some or all of those in the stream, or none."""
 
     def wrapped(operator: OperatorState) -> OperatorState:
         states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
