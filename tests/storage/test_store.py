@@ -87,7 +87,7 @@ def test_put_if_absent_has_one_winner(store: Store, home: str) -> None:
     assert won.count(True) == 1
     winner = b"writer %d" % won.index(True)
     assert store.read_all(uri, 100)[0] == winner
-    assert store.put_if_absent(uri, winner), "a put that is repeated because its answer was lost"
+    assert store.put_if_absent(uri, winner), "a put that was repeated after a lost answer failed"
     assert not store.put_if_absent(uri, b"another")
     assert store.honours_conditions(uri, winner)
 
@@ -130,7 +130,10 @@ def test_writing_the_same_bytes_again_keeps_the_pin(store: Store, home: str) -> 
 
 
 def test_store_copies_whole_files_and_ranges(store: Store, home: str) -> None:
-    """A whole file, and ranges of it between bytes that are put. The same copy again keeps the pin."""
+    """A whole file is copied, and so are ranges of it, between bytes that are put.
+
+    A repeated copy of the whole file keeps its pin.
+    """
     uri, staging, size = join(home, "source"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
     data = bytes(range(256)) * (2 * size // 256) + b"end"
     store.put(uri, data)
@@ -215,7 +218,7 @@ def test_many_files_are_staged_at_once_in_one_directory(store: Store, home: str)
     ]
 
 
-@pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # versitygw keeps objects as files
+@pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # not versitygw: it keeps objects as files
 @pytest.mark.parametrize("damaged", ["a\0b", "a\ud800", "a" * 300, "file/below"])
 def test_impossible_file_name_counts_as_absent(store: Store, home: str, damaged: str) -> None:
     store.put(join(home, "file"), b"")

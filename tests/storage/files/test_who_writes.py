@@ -62,7 +62,7 @@ def _changes_files(call: ast.Call) -> bool:
         return any(flag in text for flag in _FLAGS) and "os.devnull" not in text
     if owner in _MODULES:
         return name in _MODULES[owner]
-    if name == "replace":  # of a path; that of a string has two arguments, and that of a value names them
+    if name == "replace":  # `Path.replace` has one argument, `str.replace` two; others name theirs
         return len(call.args) == 1 and not call.keywords
     return name in _PATH_CALLS or (name == "open" and _is_for_writing(_mode(call, 0)))
 
@@ -169,7 +169,7 @@ with {started} as tasks:
 
 
 class Audited:
-    """Processes that log, also in their child processes, which module changes files."""
+    """Runner of processes that log which module changes a file, in them or in their child processes."""
 
     def __init__(self, home: Path) -> None:
         self._log, library = home / "audit", home / "library"

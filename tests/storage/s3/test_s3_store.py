@@ -196,7 +196,7 @@ def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> No
     before, retries = REQUESTS.by_operation, REQUESTS.repeat_count
     S3Store().read(_URI, 0, 2)
     assert REQUESTS.by_operation - before == {"GetObject": 4}
-    assert REQUESTS.repeat_count - retries == 2, "a body that broke off is another request"
+    assert REQUESTS.repeat_count - retries == 2, "a body that broke off leads to a new request"
 
 
 def test_object_name_is_quoted_as_boto3_quotes_it(server: ScriptedServer) -> None:
