@@ -49,7 +49,11 @@ settings:
 
 @pytest.fixture(scope="module")
 def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
-    """Return manifests of the defaults, of each shipped values file, and of all together with windows and settings."""
+    """Return the manifests by the values that they are rendered with.
+
+    These are the defaults, each shipped values file, and `everything`: all of these files except that for Spark's
+    operator, with windows, settings and further values.
+    """
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
     windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
@@ -139,7 +143,7 @@ def test_pods_run_without_privileges(all_manifests: dict[str, list[Manifest]]) -
                 assert security["allowPrivilegeEscalation"] is False, name
                 assert security["capabilities"] == {"drop": ["ALL"]}, name
                 requested = container["resources"].get("requests", {}).keys()
-                if "executor" not in name:  # Spark sets the other requests of an executor
+                if "executor" not in name:  # Spark sets CPU and memory of an executor
                     assert requested >= {"cpu", "memory"}, name
                 writable = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
                 on_the_node = [

@@ -110,7 +110,7 @@ def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
     own_of_jobs = {*own, "begins_before"}
-    # Pods have their access from the environment.
+    # The chart gives pods their access by the environment, so its windows name no connections.
     connections = {"connection", "source_connection", "kubernetes_connection"}
     defined = schema()["definitions"]
     assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - connections
