@@ -52,7 +52,7 @@ APART = {"tests/oracle/test_cases.py"}
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""Smallest number of tests that makes it worth the time to start a second Airflow, for those with jobs of Flink."""
+"""Smallest number of Airflow tests for which it pays to start a second Airflow, for the tests with jobs of Flink."""
 
 
 class Folder(pytest.Package):

@@ -1,4 +1,4 @@
-"""The process that carries out one run after another: workers start once, an error ends its run alone."""
+"""The process that carries out one run after another: workers start once, an error ends only its own run."""
 
 from __future__ import annotations
 

@@ -42,9 +42,10 @@ def await_result(uri: str) -> None:
 
 
 class SlowPolls:
-    """Clock of a reader, which lets nearly its time limit pass between two polls, while the sender gives signs of life.
+    """Clock of a reader: between two polls, nearly the reader's time limit passes.
 
-    `end_sender` is called in poll number `polls`, the last one.
+    Before each poll, the sender has given a sign of life. Poll number `polls` calls `end_sender`, after which there are
+    no more signs.
     """
 
     def __init__(self, place: str, polls: int, end_sender: Callable[[], None]) -> None:

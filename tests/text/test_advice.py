@@ -1,4 +1,4 @@
-"""Advice has the wording of the command line, and keeps its parts for the wording of a form."""
+"""The text of an advice is worded for the command line; its parts are kept, so that a form can word them anew."""
 
 from __future__ import annotations
 
