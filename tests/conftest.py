@@ -120,8 +120,8 @@ def s3() -> Iterator[S3Server]:
     with s3_server() as server:
         before = dict(os.environ)
         os.environ.update(server.environment)
-        stores._s3.cache_clear()  # an earlier session in this process may have left its store, whose server has ended
-        stores._s3()  # opened now: the first test to use it may have set another endpoint, for its child processes
+        stores._s3.cache_clear()  # the store of an earlier session in this process, whose server has ended
+        stores._s3()  # now, because later a test may have set another endpoint for its child processes
         yield server
         os.environ.clear()
         os.environ.update(before)
