@@ -248,7 +248,7 @@ def test_published_result_in_another_shape_is_no_answer(
 def test_other_runs_are_refused_by_a_followed_target_before_they_write(
     job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    """They would publish their own result, and rounds and pins would stay beside it."""
+    """Another run would publish its own result, beside which the rounds and pins of the follower would stay."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
     capsys.readouterr()
