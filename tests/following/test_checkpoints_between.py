@@ -58,7 +58,7 @@ def test_too_many_checkpoints_in_between_are_not_opened(
 def test_checkpoints_in_between_are_in_memory_a_few_at_a_time(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes more memory than its `_metadata`."""
+    """An opened checkpoint takes more memory than its `_metadata`."""
     follower = follower_of(job, home)
     follow(follower, 0)
     for number in range(4, 10):

@@ -1,6 +1,7 @@
 """A follower that is killed at one of its storage calls: the same command goes on, and the result is right.
 
-Its commands make a base, a round, and the last round. Each starts from the files that an undisturbed follower has left.
+The follower's commands make a base, a round, and the last round. Each command starts from the files that an undisturbed
+follower has left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A preparation or the run after it is killed at a storage call, and the same command goes on.
 
-The commands are two preparations and the run. Each starts from the files that undisturbed commands have left.
+The commands are two preparations and the run. Each command starts from the files that undisturbed commands have left.
 """
 
 from __future__ import annotations
