@@ -40,7 +40,7 @@ def watched_reader(*arguments: Any) -> Generator[Any, Any, None]:
 
 
 def read(flink_database: Stored, directory: DatabaseDirectory) -> None:
-    """Read the rows of a database in all ways in which tasks read them."""
+    """Read the rows of a database in all ways in which tasks read them, then open it with a wrong state name."""
     maximum, groups = flink_database.max_parallelism, flink_database.key_groups
     ids = {state: i for i, state in enumerate(flink_database.states)}
     with guarded_database.guarded_database(directory, flink_database.states) as database:

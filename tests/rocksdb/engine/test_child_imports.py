@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def test_child_imports_no_module_while_it_reads_a_compressed_database() -> None:
-    """A new program, which has imported nothing for other tests, reads one database and refuses another."""
+    """A new program, which no other test shares, reads a database, and then opens it with a wrong state name."""
     script = Path(__file__).with_name("child_imports.py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(script), "1.20-rocksdb-native"]

@@ -49,7 +49,7 @@ FLINK_2_3 = (
         "7854367d080001 0900030b0a00041f"
     ),
 )
-"""Such records of Flink 2.3.0, in two parts; a record that adds the state comes between them."""
+"""The same records of Flink 2.3.0, in two parts; a record that adds the state comes between them."""
 
 TOMBSTONE = bytes.fromhex(
     "13748f59600001 024e0900035904b81d 670058b908 092b0fb80e0000000000 09400fffffffffffffff b81db81d"
