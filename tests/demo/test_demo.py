@@ -65,7 +65,7 @@ class Running:
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., Running]]:
-    """Yield a function that starts `rescale demo` with a folder for temporary files (short: sockets lie there)."""
+    """Yield a function that starts `rescale demo`; its temporary files have a short path, because sockets lie there."""
     with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
 
         def start(*arguments: str, **environment: str) -> Running:
