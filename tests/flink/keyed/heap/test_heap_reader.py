@@ -96,7 +96,7 @@ def test_beginning_of_a_heap_group_gives_its_whole_records() -> None:
 
 
 UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
-"""POJO of which a registered subclass is missing."""
+"""Snapshot of a POJO with a registered subclass whose serializer is unknown."""
 
 
 @pytest.mark.parametrize(
