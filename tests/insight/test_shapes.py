@@ -77,7 +77,7 @@ def test_number_of_many_keys_is_not_estimated() -> None:
         assert made.few_keys == few
 
 
-def test_key_group_larger_than_a_mean_subtask_is_hot() -> None:
+def test_key_group_of_half_a_mean_subtask_is_hot() -> None:
     sizes = [10] * 128
     sizes[17], sizes[90] = 2000, 300
     (first, second) = hot_key_groups(sizes, 8)

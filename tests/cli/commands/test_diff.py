@@ -20,7 +20,7 @@ from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
 from support.commands import in_a_process
 from support.diffing import diff
-from support.pipeline import plan_rescale
+from support.pipeline import execute_without_spark, plan_rescale
 from support.readme import fields
 from support.snapshots import directory
 
@@ -81,8 +81,23 @@ def test_operators_of_different_jobs_are_listed_as_only_in_one(capsys: Captured)
     assert "only in B: operator" in text
 
 
+@pytest.mark.parametrize(
+    ("option", "argument", "change"),
+    [("renames", "numbers=figures", "--rename"), ("drops", "numbers", "--drop")],
+)
 @pytest.mark.usefixtures("in_this_process")
-def test_declared_surgery_is_in_the_document_and_counts_as_equal(capsys: Captured) -> None:
+def test_declared_surgery_that_was_done_counts_as_equal(
+    option: str, argument: str, change: str, tmp_path: Path, capsys: Captured
+) -> None:
+    source, target = directory("2-source"), str(tmp_path / "target")
+    execute_without_spark(plan_rescale(source, target, **{option: [argument]}))
+    assert main(["diff", source, target, change, argument]) == 0
+    assert "\nequal: " in capsys.readouterr().out
+    assert main(["diff", source, target]) == 4
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_declared_surgery_that_was_not_done_is_a_difference(capsys: Captured) -> None:
     """The second snapshot is the source itself, so each declared rename or drop is reported as a difference."""
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
