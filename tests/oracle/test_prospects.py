@@ -71,7 +71,7 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
     """Check that Flink 2 restores the types in a savepoint of Flink 1 as predicted."""
     kept, lost, unknown = ([type_ for type_ in some if type_ in types] for some in (KEPT, LOST, OPEN))
     uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
-    snapshot = open_snapshot(str(path), labels=uids)
+    snapshot = open_snapshot(str(path), ids_and_labels=uids)
     said_of = {prospect.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
     for answer, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
         assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), answer)

@@ -50,7 +50,7 @@ def test_a_plan_is_read_as_it_was_written(name: str, parallelism: list[str]) -> 
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_same_snapshot_and_request_give_the_same_plan(name: str) -> None:
-    fresh = open_snapshot(directory(name), labels=[(o.operator_id, o.label) for o in opened(name).operators])
+    fresh = open_snapshot(directory(name), ids_and_labels=[(o.operator_id, o.label) for o in opened(name).operators])
     request = make_request(directory(name), "/target", ["3"])
     assert make_plan(fresh, request).digest == plan_of(name, "3").digest
 
@@ -63,7 +63,7 @@ def test_digest_of_a_plan_ignores_warnings() -> None:
 
 def test_unused_operator_names_do_not_change_the_digest() -> None:
     labels = [*((o.operator_id, o.label) for o in opened("2-raw").operators), ("ab" * 16, "misspelt")]
-    fresh = open_snapshot(directory("2-raw"), labels=labels)
+    fresh = open_snapshot(directory("2-raw"), ids_and_labels=labels)
     assert fresh.unused_names == (f"misspelt ({'ab' * 16})",)
     assert make_plan(fresh, make_request(directory("2-raw"), "/target", ["3"])).digest == plan_of("2-raw", "3").digest
 

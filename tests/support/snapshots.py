@@ -36,7 +36,7 @@ def directory(name: str) -> str:
 
 @cache
 def opened(name: str) -> Snapshot:
-    return open_snapshot(directory(name), labels=uids(name))
+    return open_snapshot(directory(name), ids_and_labels=uids(name))
 
 
 def uids(name: str) -> tuple[tuple[str, str], ...]:

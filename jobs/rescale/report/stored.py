@@ -73,12 +73,12 @@ def _is_stored(plan: Plan, page: bytes) -> bool:
 def report_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    labels: Sequence[tuple[str, str]] = (),
+    ids_and_labels: Sequence[tuple[str, str]] = (),
     release_line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> bytes:
     """Return the HTML page of the document that `document_of` returns; arguments and errors are the same."""
-    document = document_of(uri, allow_prefixes, labels, release_line, moves)
+    document = document_of(uri, allow_prefixes, ids_and_labels, release_line, moves)
     if document.plan is None:
         return html_report(document)
     with _refusing_damage(uri):
@@ -88,15 +88,15 @@ def report_of(
 def document_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    labels: Sequence[tuple[str, str]] = (),
+    ids_and_labels: Sequence[tuple[str, str]] = (),
     release_line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> ReportDocument:
     """Return the document of a report; `uri` is a snapshot, the file of a plan, or the target of a run.
 
-    `allow_prefixes`, `labels` and `moves` are for opening a snapshot. With a `release_line` of Flink, the document
-    also says what that Flink would restore from the snapshot. Raises `RequestError` if `uri` is none of these, if a
-    `release_line` is given without a snapshot, or if documents of a run are damaged or not written by Rescale.
+    `allow_prefixes`, `ids_and_labels` and `moves` are for opening a snapshot. With a `release_line` of Flink, the
+    document also says what that Flink would restore from the snapshot. Raises `RequestError` if `uri` is none of these,
+    if a `release_line` is given without a snapshot, or if documents of a run are damaged or not written by Rescale.
     """
     digest = None if uri.endswith(".json") else digest_of_claim(uri)
     plan_or_snapshot = Places(uri, digest).plan if digest is not None else uri
@@ -113,7 +113,7 @@ def document_of(
         with _refusing_damage(uri):
             return run_document(load_plan(plan_or_snapshot))
     try:
-        snapshot = open_snapshot(uri, allow_prefixes, labels, moves=moves)
+        snapshot = open_snapshot(uri, allow_prefixes, ids_and_labels, moves=moves)
     except NoSnapshotError:
         raise _nothing_to_report(uri) from None
     return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), release_line))
@@ -190,8 +190,8 @@ def _stored_document(plan: Plan) -> PlanDocument | None:
 
 
 def _document_from_source(plan: Plan) -> PlanDocument:
-    labels = [(operator.operator_id, operator.label) for operator in plan.operators]
-    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids, plan.moves)
+    ids_and_labels = [(operator.operator_id, operator.label) for operator in plan.operators]
+    snapshot = open_snapshot(plan.source, plan.allow_prefixes, ids_and_labels, plan.surgery.dropped_ids, plan.moves)
     refuse_another_source(snapshot, plan)
     snapshot_after = apply_surgery(snapshot, plan.surgery)
     return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))

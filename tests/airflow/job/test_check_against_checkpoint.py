@@ -113,7 +113,7 @@ def test_invalid_request_is_refused_before_the_job_is_stopped(request_: Request,
 def test_operators_are_named_by_uids_ids_and_given_names() -> None:
     names_ = parse_uids([f"{operator_id_of_uid('clicks')} the clicks"])
     parallelism = ["the clicks=3", "shards=3", f"{operator_id_of_uid('clicks-per-user')}=3"]
-    snapshot = open_snapshot(directory("1.20-rocksdb-checkpoint"), labels=names_)
+    snapshot = open_snapshot(directory("1.20-rocksdb-checkpoint"), ids_and_labels=names_)
     assert check_against_checkpoint(job_of(snapshot), request_for(parallelism, uids=names_), snapshot) is False
 
 

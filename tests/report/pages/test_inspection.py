@@ -80,7 +80,7 @@ def test_inspection_has_the_kind_of_snapshot_and_the_flink_version(name: str, ki
 def test_inspection_without_names_asks_for_a_list_of_uids(
     known: tuple[tuple[str, str], ...], is_asked_for: bool
 ) -> None:
-    text = render_text(inspection_page(inspection(open_snapshot(directory("1.20-clicks"), labels=known))))
+    text = render_text(inspection_page(inspection(open_snapshot(directory("1.20-clicks"), ids_and_labels=known))))
     assert ("give a list of their uids" in text) == is_asked_for
 
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 def open_snapshot(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    labels: Iterable[tuple[str, str]] = (),
+    ids_and_labels: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
     moves: Sequence[Move] = (),
 ) -> Snapshot:
@@ -53,31 +53,36 @@ def open_snapshot(
     See `open_candidate` for the other parameters.
     """
     metadata_uri = find_metadata(uri)
-    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, labels, given_up, moves, finds_moves=True)
+    return open_candidate(
+        metadata_uri, parent(metadata_uri), allow_prefixes, ids_and_labels, given_up, moves, finds_moves=True
+    )
 
 
 def open_readable(
-    uri: str, allow_prefixes: Sequence[str] = (), labels: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
+    uri: str,
+    allow_prefixes: Sequence[str] = (),
+    ids_and_labels: Iterable[tuple[str, str]] = (),
+    moves: Sequence[Move] = (),
 ) -> Snapshot:
     """Open a snapshot as far as it can be read: an operator whose state cannot be read has a `read_error`."""
     try:
-        return open_snapshot(uri, allow_prefixes, labels, moves=moves)
+        return open_snapshot(uri, allow_prefixes, ids_and_labels, moves=moves)
     except (SnapshotError, UnsupportedError) as error:
         if error.operator is None:
             raise
     metadata_uri = find_metadata(uri)
     metadata_bytes, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT_BYTES)
     all_ids = [entry.operator_id for entry in read_metadata(metadata_bytes, metadata_uri).operators]
-    snapshot = open_snapshot(uri, allow_prefixes, labels, all_ids, moves)
+    snapshot = open_snapshot(uri, allow_prefixes, ids_and_labels, all_ids, moves)
     unread_ids = [operator.operator_id for operator in snapshot.operators if operator.read_error is not None]
-    return open_snapshot(uri, allow_prefixes, labels, unread_ids, moves)
+    return open_snapshot(uri, allow_prefixes, ids_and_labels, unread_ids, moves)
 
 
 def open_candidate(
     metadata_uri: str,
     directory: str,
     allow_prefixes: Sequence[str] = (),
-    labels: Iterable[tuple[str, str]] = (),
+    ids_and_labels: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
     moves: Sequence[Move] = (),
     *,
@@ -85,16 +90,16 @@ def open_candidate(
 ) -> Snapshot:
     """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
 
-    `allow_prefixes` are places outside of the snapshot to which handles may point. `labels` are (operator id, label)
-    pairs. Operators that are `given_up` (uids, labels or ids) may be damaged. They are read as far as possible, and
-    files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
+    `allow_prefixes` are places outside of the snapshot to which handles may point. `ids_and_labels` are (operator id,
+    label) pairs. Operators that are `given_up` (uids, labels or ids) may be damaged. They are read as far as possible,
+    and files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
     `finds_moves`, the function searches for more moves. `finds_moves` must be False for a result, whose files must lie
     where its handles place them, and for the source of a plan, which is read as planned. Raises `SnapshotError` or
     `UnsupportedError` if the snapshot cannot be read.
     """
     metadata_bytes, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT_BYTES)
     metadata = read_metadata(metadata_bytes, metadata_uri)
-    label_by_id = dict(labels)
+    label_by_id = dict(ids_and_labels)
     unused_labels = unused_names(label_by_id.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
         entry.operator_id for entry in metadata.operators if _is_selected(given_up, entry, _label(entry, label_by_id))
