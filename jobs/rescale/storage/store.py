@@ -30,10 +30,10 @@ def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
     uris_by_store: dict[Store, list[str]] = {}
     for uri in uris:
         uris_by_store.setdefault(open_store(uri), []).append(uri)
-    pins: dict[str, Pin | None] = {}
+    pin_by_uri: dict[str, Pin | None] = {}
     for store, own_uris in uris_by_store.items():
-        pins |= zip(own_uris, store.stats(own_uris), strict=True)
-    return pins
+        pin_by_uri |= zip(own_uris, store.stats(own_uris), strict=True)
+    return pin_by_uri
 
 
 def existing(uris: Sequence[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """Writes every file under a temporary name, and forces it to disk before it gets its own name.
 
-The temporary file is not in the directory of its final file, where a listing would show it as state. Files of a run are
-written among its documents (`<target>.rescale`), other files beside their directory. If that place is not writable, or
-is in another mount, the temporary file is in the directory itself, because no rename leads from one mount to another.
+The temporary file is not in the directory of its final file, where a listing would show it as state. For a file of a
+run, it is among the run's documents (`<target>.rescale`); for another file, it is beside the file's directory. If that
+place is not writable, or is in another mount, the temporary file is in the directory of its final file after all,
+because no rename leads from one mount to another.
 
 The process that writes a file locks it, and the lock ends with the process, even if the process is killed. So temporary
 files without a lock are removed from marked directories of documents, and from their targets.

@@ -42,29 +42,29 @@ def list_folders(client: S3Client, directory: str) -> list[str]:
 
 
 def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) -> dict[str, Pin]:
-    """Return the pins of wanted objects that lie directly in a directory, from its listing.
+    """Return the pins, by URI, of wanted objects that lie directly in a directory, from its listing.
 
     Stops after the first page with few wanted objects, since a directory may hold many files of other snapshots.
     Returns no pins if the credentials may not list. The caller sends a HEAD for each wanted object that is missing in
     the result.
     """
     bucket, directory_prefix = _bucket_and_prefix(directory)
-    pins: dict[str, Pin] = {}
+    pin_by_uri: dict[str, Pin] = {}
     with suppress(RescaleError), translated_errors(directory):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
             uris_and_objects = (
                 (f"s3://{bucket}/{s3_object['Key']}", s3_object) for s3_object in page.get("Contents", ())
             )
-            pins_on_page = {
+            pin_by_uri_on_page = {
                 uri: Pin(s3_object["Size"], etag=s3_object["ETag"])
                 for uri, s3_object in uris_and_objects
                 if uri in wanted_uris
             }
-            pins |= pins_on_page
-            if len(pins_on_page) < LEAST_OBJECTS_TO_LIST:
+            pin_by_uri |= pin_by_uri_on_page
+            if len(pin_by_uri_on_page) < LEAST_OBJECTS_TO_LIST:
                 break
-    return pins
+    return pin_by_uri
 
 
 def is_directory_bucket(bucket: str) -> bool:

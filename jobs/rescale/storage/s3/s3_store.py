@@ -72,12 +72,12 @@ class S3Store:
         return self._objects.pin(uri)
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        listed_pins: dict[str, Pin] = {}
+        listed_pin_by_uri: dict[str, Pin] = {}
         wanted_uris = set(uris)
         for directory, object_count in Counter(map(parent, uris)).items():
             if object_count >= LEAST_OBJECTS_TO_LIST:
-                listed_pins |= list_pins(self._client, directory, wanted_uris)
-        return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
+                listed_pin_by_uri |= list_pins(self._client, directory, wanted_uris)
+        return side_by_side(lambda uri: listed_pin_by_uri.get(uri) or self.stat(uri), uris)
 
     def modification_time(self, uri: str) -> datetime | None:
         head = self._objects.head(uri)
