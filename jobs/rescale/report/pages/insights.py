@@ -24,7 +24,7 @@ SHAPES_TITLE = "How evenly bytes would be distributed"
 
 
 def restores_table(insight: Insight) -> Table:
-    """Return the table of the bytes and the time that Flink's own restore would take, with a row for each shape."""
+    """Return the table of what Flink itself would read at restore, and for how long: a row for each new parallelism."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
     rows = [_restore_row(restore) for restore in insight.restores if restore.operators]
     return _without_empty_columns(headers, rows)

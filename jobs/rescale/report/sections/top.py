@@ -38,7 +38,7 @@ _PROOF_CLAUSES = {
     Proof.FILES: "by files or checksums of the store where possible, ",
     Proof.CHANGES: "all that changed since the base; with the base's certificate, ",
 }
-"""Clauses of a verdict about proofs that do not compare every record."""
+"""Part of a verdict that says how the result was compared; none for a proof that compares all records."""
 
 _MOST_NAMED = 3
 _MOST_SENTENCES = 3
