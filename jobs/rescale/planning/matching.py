@@ -267,17 +267,17 @@ _MatchKey = Callable[[Counterpart], Hashable]
 """Function that returns a property which an operator and its counterpart must share; None if the operator lacks it."""
 
 _EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
-    ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
+    ("name, and its states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
     ("states with their serializers", lambda op: op.states or None),
     (
-        "name, and names and types of states",
+        "name, and its states' names and types",
         lambda op: (op.name, op.state_types) if op.name and op.state_types else None,
     ),
-    ("names and types of states", lambda op: op.state_types or None),
+    ("states' names and types", lambda op: op.state_types or None),
     ("name", lambda op: op.name or None),
     ("name without its number", lambda op: op.plain_name or None),
 )
-"""Properties that are evidence for a match, the strongest first."""
+"""Properties that are evidence for a match, the strongest first; a report shows their texts after "by its"."""
 
 
 def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, only_sure: bool) -> list[_Pair]:

@@ -37,7 +37,10 @@ MOST_FOREIGN_SHARE = 0.05
 
 
 class PlannedDatabases(NamedTuple):
-    """The new databases of an operator: those assembled from whole files, the files to copy, and the compacted ones."""
+    """Plan of the databases of an operator.
+
+    `databases` are made of whole files, of which `files` are copied. RocksDB writes the files of `compacted`.
+    """
 
     databases: tuple[NewDatabase, ...]
     files: list[CopiedFile]
