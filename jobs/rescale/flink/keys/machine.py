@@ -4,8 +4,8 @@ An instruction is three numbers: the operation and its operands `a` and `b`. The
 value: its hash, and whether it is null. The machine also has a stack of frames. A frame has an accumulator for a hash,
 and either the remaining rounds of a loop or the position of a row's mask.
 
-Hashes are computed in 64 bits with overflow. Their lower 32 bits are Java's `int`, because in sums, products and
-exclusive ors, lower bits never depend on higher bits.
+Hashes are 64-bit integers, and bits that do not fit are lost. Their lower 32 bits are Java's `int`, because in sums,
+products and exclusive ors, lower bits never depend on higher bits.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 
 class FixedHash(IntEnum):
-    """Rule for the `hashCode` of a fixed number of bytes, by the class of the value."""
+    """Rule for the `hashCode` of a value whose size in bytes is fixed; most are named after its class."""
 
     UNKNOWN = 0
     INTEGER = 1
