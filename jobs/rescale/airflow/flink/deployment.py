@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 class DeploymentSpec(msgspec.Struct, frozen=True):
     """Fields of the specification that a rescale sets; None for an absent field.
 
-    With `no_claim`, Flink's options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
+    `snapshot` is the URI of the snapshot that the job starts from (`initialSavepointPath`). With `no_claim`, Flink's
+    options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
     """
 
     snapshot: str | None

@@ -10,8 +10,9 @@ processes the records after the last checkpoint again.
 All of the cut-over is done in one task, because Airflow needs seconds from one task to the next. Each part can be
 repeated: if the task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from
 its last checkpoint, with its old shape, and another run can go on with the rounds. The restarted job does not own that
-checkpoint (NO_CLAIM), so Flink keeps the checkpoint for the task that goes back. Once the new job has run, further
-tries of the task only look for it: a job that was handed over is neither taken back nor started once more.
+checkpoint (NO_CLAIM): Flink does not delete it, so the task `go_back` can start the job from it again. Once the new job
+has run, further tries of the task only look for it: a job that was handed over is neither taken back nor started once
+more.
 """
 
 from __future__ import annotations
