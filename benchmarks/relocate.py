@@ -94,7 +94,10 @@ def put_all(directory: Path, place: str) -> None:
 
 
 def measure(home: str) -> tuple[dict[str, Cost], int]:
-    """Return the cost of each step and of its limits, and the number of bytes that the store itself copied."""
+    """Return the cost of each step and of its limits, and the number of bytes that the store itself copied.
+
+    `home` is a directory, or a prefix in a bucket, that has the savepoint `source` and is free for results.
+    """
     source, store = join(home, "source"), open_store(home)
     files = [entry for entry in store.list(source) if name(entry.uri) != "_metadata"]
     rounds: list[dict[str, Cost]] = []
