@@ -126,7 +126,7 @@ def _staging_is_a_mount(ground: Ground) -> Path:
     return ground.home / "mine"
 
 
-PLACES: tuple[Callable[[Ground], Path], ...] = (
+ARRANGEMENTS: tuple[Callable[[Ground], Path], ...] = (
     _documents_lead_to_the_source,
     _documents_lead_to_those_of_another_run,
     _documents_lead_to_a_foreign_directory,
@@ -142,14 +142,15 @@ PLACES: tuple[Callable[[Ground], Path], ...] = (
     _staging_is_a_foreign_directory,
     _staging_is_a_mount,
 )
+"""Functions that bring about what their names say, and return the directory that must stay as it is."""
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("arrange", ARRANGEMENTS)
 @pytest.mark.parametrize("command", ["run", "discard"])
 def test_foreign_directory_beside_a_target_is_refused_and_kept(
-    ground: Ground, capsys: Captured, place: Callable[[Ground], Path], command: str
+    ground: Ground, capsys: Captured, arrange: Callable[[Ground], Path], command: str
 ) -> None:
-    foreign = place(ground)
+    foreign = arrange(ground)
     before = tree(foreign), tree(ground.home)
     arguments = (
         [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]

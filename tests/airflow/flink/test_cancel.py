@@ -21,15 +21,18 @@ UNREACHABLE = StoreError("Flink cannot be reached")
 
 
 class Cluster:
-    """A Flink whose job has these states or errors in turn; requests to cancel it get the `errors` first."""
+    """A Flink that answers questions about its job with `answers`, in turn: the state, or an error that is raised.
+
+    The first `lost_count` requests to cancel the job raise an error.
+    """
 
     address = "http://flink"
 
-    def __init__(self, *states: str | StoreError | None, errors: int = 0) -> None:
-        self.states, self.errors, self.cancels = list(states), errors, 0
+    def __init__(self, *answers: str | StoreError | None, lost_count: int = 0) -> None:
+        self.answers, self.lost_count, self.cancel_count = list(answers), lost_count, 0
 
     def job_overview(self, job_id: str) -> JobOverview | None:
-        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        state = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(state, StoreError):
             raise state
         return None if state is None else JobOverview(job_id, "clicks", state)
@@ -38,17 +41,17 @@ class Cluster:
         return 3.0
 
     def cancel(self, _: str) -> None:
-        self.cancels += 1
-        if self.cancels <= self.errors:
+        self.cancel_count += 1
+        if self.cancel_count <= self.lost_count:
             raise UNREACHABLE
 
 
 @pytest.mark.parametrize(
-    ("cluster", "cancels"),
+    ("cluster", "cancel_count"),
     [
         (Cluster("RUNNING", "CANCELLING", "CANCELED"), 1),
-        (Cluster("RUNNING", "CANCELLING", "CANCELED", errors=1), 1),
-        (Cluster("RUNNING", "RUNNING", "CANCELLING", "CANCELED", errors=1), 2),
+        (Cluster("RUNNING", "CANCELLING", "CANCELED", lost_count=1), 1),
+        (Cluster("RUNNING", "RUNNING", "CANCELLING", "CANCELED", lost_count=1), 2),
         (Cluster("RUNNING", UNREACHABLE, "CANCELLING", UNREACHABLE, "CANCELED"), 1),
         (Cluster("RUNNING", "CANCELLING", UNREACHABLE, "RUNNING", "CANCELED"), 2),
         (Cluster("CANCELLING", "CANCELED"), 0),
@@ -56,9 +59,9 @@ class Cluster:
     ],
     ids=["plain", "answer lost", "request lost", "Flink away", "failover", "cancelled before", "unknown"],
 )
-def test_cancel_is_repeated_until_the_job_ends(cluster: Any, cancels: int) -> None:
+def test_cancel_is_repeated_until_the_job_ends(cluster: Any, cancel_count: int) -> None:
     cancel(cluster, "a")
-    assert cluster.cancels == cancels
+    assert cluster.cancel_count == cancel_count
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "CANCELLING", UNREACHABLE])

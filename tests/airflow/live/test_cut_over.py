@@ -29,10 +29,13 @@ ANSWERS = Mock()
 
 
 class Job:
-    """A job that makes a checkpoint when it is asked for one, and `more` checkpoints during each last round."""
+    """A job that makes a checkpoint when it is asked for one, and `more` further ones while a last round is made.
+
+    It is the follower of the cut-over, too. `last_round_count` counts the last rounds that it was asked to make.
+    """
 
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
-        self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
+        self.checkpoint, self.more, self.size, self.error, self.last_round_count = 0, more, size, error, 0
         self.target, self.run_identity = "target", {"run": "a"}
 
     def take_source_checkpoint(self, *_: object) -> None:
@@ -43,7 +46,7 @@ class Job:
         return SimpleNamespace(prepared=SimpleNamespace(plan=plan), kind=RoundKind.ROUND)
 
     def move_last(self, _: object) -> None:
-        self.made += 1
+        self.last_round_count += 1
         self.checkpoint += self.more
         if self.error is not None:
             raise self.error
@@ -84,7 +87,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_last_round_is_made_before_the_cancel(cut: Any) -> None:
     job = Job()
     assert cut(job).prepare(ROUND, ANSWERS)
-    assert job.made == 1
+    assert job.last_round_count == 1
 
 
 @pytest.mark.parametrize("error", [None, SnapshotError("gone")])
@@ -95,7 +98,7 @@ def test_job_that_keeps_making_checkpoints_is_cancelled_before_its_last_round(
     job = Job(more=1, error=error)
     cutting = cut(job)
     assert [cutting.prepare(ROUND, ANSWERS) for _ in range(5)] == [False] * 4 + [True]
-    assert job.made == 4
+    assert job.last_round_count == 4
 
 
 def test_round_whose_checkpoint_is_replaced_during_the_wait_before_the_cancel_is_not_the_last(cut: Any) -> None:
@@ -108,7 +111,7 @@ def test_round_whose_checkpoint_is_replaced_during_the_wait_before_the_cancel_is
     answers.wait_until_answer_expires_soon = Mock(side_effect=wait)
     cutting = cut(job)
     assert [cutting.prepare(ROUND, answers) for _ in range(3)] == [False, False, True]
-    assert job.made == 3
+    assert job.last_round_count == 3
 
 
 def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: Any) -> None:
@@ -123,7 +126,7 @@ def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: A
 
     job = Vanishing()
     assert cut(job).prepare(ROUND, ANSWERS)
-    assert job.made == 1
+    assert job.last_round_count == 1
 
 
 def test_new_base_comes_first_if_the_last_round_cannot_continue_the_rounds(cut: Any) -> None:
@@ -141,7 +144,7 @@ def test_new_base_comes_first_if_the_last_round_cannot_continue_the_rounds(cut: 
     for refused_cut_over, before in ((cutting, ROUND), (cut(job), None)):
         with pytest.raises(RequestError, match="to move all state would take too long"):
             refused_cut_over.prepare(before, ANSWERS)
-    assert not job.made
+    assert not job.last_round_count
 
 
 def test_error_of_a_checkpoint_that_is_still_the_newest_is_raised(cut: Any) -> None:
@@ -335,5 +338,5 @@ def test_job_that_was_handed_over_and_has_ended_is_not_started_once_more(
 def test_long_last_round_is_not_made(cut: Any) -> None:
     job = Job(size=LIGHT_BYTES + 1)
     assert not cut(job).prepare(ROUND, ANSWERS)
-    assert not job.made
+    assert not job.last_round_count
     assert cut(job).prepare(None, ANSWERS), "a last round without earlier rounds was refused"

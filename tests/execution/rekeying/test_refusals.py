@@ -211,7 +211,7 @@ ORDER = Pojo({"id": HASHABLE_LEAVES["Int"], "town": HASHABLE_LEAVES["String"]}, 
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> Path:
+def orders_savepoint(tmp_path: Path) -> Path:
     """Return a savepoint keyed by orders that differ enough to tell how they hash."""
     groups: dict[int, list[Record]] = {}
     for number in range(200):
@@ -224,9 +224,9 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 @pytest.mark.parametrize("formula", ["objects-hash(town,id)", "objects-hash(id)", "lombok(id,town)", "3x31(id,town)"])
-def test_wrong_hash_formula_is_refused(formula: str, maximum: str, orders: Path) -> None:
+def test_wrong_hash_formula_is_refused(formula: str, maximum: str, orders_savepoint: Path) -> None:
     """The plan believes a formula that the user names; the first record with another key group stops the run."""
-    error = refused(planned(orders, maximum, formula))
+    error = refused(planned(orders_savepoint, maximum, formula))
     assert isinstance(error, IntegrityError)
     assert (error.operator, error.state) == (operator_id_of_uid(UID), "total")
     assert "the hash of a key does not give the key group that contains it: key bytes 02" in error.what
@@ -251,8 +251,8 @@ def test_more_states_than_can_be_told_apart_are_refused(run: Callable[[Plan], ob
         assert "keep the max parallelism" in str(error.advice)
 
 
-def test_hash_formula_that_fits_is_certified_as_tested(orders: Path) -> None:
-    plan = planned(orders, "1000")
+def test_hash_formula_that_fits_is_certified_as_tested(orders_savepoint: Path) -> None:
+    plan = planned(orders_savepoint, "1000")
     assert set(plan.key_hashes.values()) == {"objects-hash(id,town)"}
     execute_without_spark(plan)
     certificate = json.loads(Path(places_of(plan).certificate).read_text())
@@ -261,9 +261,11 @@ def test_hash_formula_that_fits_is_certified_as_tested(orders: Path) -> None:
     assert (records["compared"], records["distinct_keys_at_least"]) == (200, 200)
 
 
-def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_takes_the_hash_formula_from_the_certificate(
+    orders_savepoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The certificate names the formula of the run, so no others are tried."""
-    plan = planned(orders, "1000", "objects-hash(id,town)")
+    plan = planned(orders_savepoint, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
     second_certificate = validate_published(plan.source, plan.target, InProcessTasks())
@@ -277,7 +279,7 @@ def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, mo
 
 
 def test_validation_does_not_call_a_function_that_only_the_certificate_names(
-    orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    orders_savepoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Anybody may have written the certificate. The error names the function, for a user who trusts it."""
     (tmp_path / "orders_hash.py").write_text(
@@ -289,7 +291,7 @@ def test_validation_does_not_call_a_function_that_only_the_certificate_names(
         "    return (code + hashed) & 0xFFFFFFFF\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    plan = planned(orders, "1000", "orders_hash:code")
+    plan = planned(orders_savepoint, "1000", "orders_hash:code")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
     with pytest.raises(UnsupportedError) as raised:
