@@ -64,7 +64,8 @@ def inspect_job(
             )
         details = cluster.job(overview.job_id)
         if details is None or overview.state != "RUNNING":
-            raise StoreError("the job is not running at the moment", path=cluster.address, found=overview.state)
+            found_text = "Flink does not know it any more" if details is None else overview.state
+            raise StoreError("the job is not running at the moment", path=cluster.address, found=found_text)
         parallelism = cluster.default_parallelism(overview.job_id) or details.parallelism
         if taking is StopMode.CHECKPOINT:
             directory = checkpoint_directory_of(cluster, overview.job_id)
