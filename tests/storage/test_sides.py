@@ -15,8 +15,8 @@ from rescale.storage.sides import (
     aws_variables,
     configure_side,
     declare_targets,
-    environment,
     is_one_store,
+    process_environment,
     side_of,
     variables_of,
 )
@@ -115,7 +115,7 @@ def test_other_threads_never_see_the_variables_of_a_client_that_is_made() -> Non
     os.environ.update(_BASE)
     environments: list[dict[str, str]] = []
     with aws_variables({"AWS_ACCESS_KEY_ID": "other"}):
-        reader = threading.Thread(target=lambda: environments.append(environment()))
+        reader = threading.Thread(target=lambda: environments.append(process_environment()))
         reader.start()
         reader.join(0.2)
         assert not environments

@@ -102,7 +102,7 @@ def has_two_stores() -> bool:
     """Tell whether the source's S3 store is configured otherwise than the target's."""
     if not has_side_variables():
         return False
-    variables = environment()
+    variables = process_environment()
     return variables_of(StoreSide.SOURCE, variables) != variables_of(StoreSide.TARGET, variables)
 
 
@@ -128,7 +128,7 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
     return {name: value for name, value in merged_variables.items() if value or name not in own_variables}
 
 
-def environment() -> dict[str, str]:
+def process_environment() -> dict[str, str]:
     """Return the environment of this process. Waits while `aws_variables` has replaced a part of it."""
     with _ENVIRONMENT_LOCK:
         return dict(os.environ)

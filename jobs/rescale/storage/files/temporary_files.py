@@ -88,7 +88,7 @@ def is_temporary(folder: str, file: str) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove temporary files that dead processes left for a directory, if it has a marked directory of documents."""
+    """Remove the temporary files of dead processes from `folder` and its directory of documents, if that is marked."""
     documents = folder if document_folders.is_marked(folder) else documents_around(folder)
     if not document_folders.is_marked(documents):
         return

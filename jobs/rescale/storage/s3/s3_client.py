@@ -20,7 +20,14 @@ from rescale.storage.s3.s3_advice import ADDRESSING_VARIABLE, s3_advice
 from rescale.storage.s3.s3_errors import one_line_message
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.side_errors import with_store_named
-from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
+from rescale.storage.sides import (
+    StoreSide,
+    aws_variables,
+    has_own_variables,
+    process_environment,
+    profile_of,
+    variables_of,
+)
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -51,7 +58,7 @@ _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 def client_for(side: StoreSide = StoreSide.TARGET) -> S3Client:
     """Return a client, configured by the AWS variables of a side. Raises `RequestError` if they are invalid."""
-    variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
+    variables, profile = variables_of(side, process_environment()), profile_of(side, os.environ)
     own_variables = variables if has_own_variables(side, os.environ) else None
     settings = ObjectSettings.read(variables)
     try:
@@ -96,7 +103,7 @@ def missing_profile_error(profile: str, variables: Mapping[str, str]) -> Request
 
 def refuse_unknown_profile(side: StoreSide) -> None:
     """Raise `RequestError` if the side's profile does not exist."""
-    profile, variables = profile_of(side, os.environ), variables_of(side, environment())
+    profile, variables = profile_of(side, os.environ), variables_of(side, process_environment())
     with aws_variables(variables):
         known_profiles = botocore.session.Session().available_profiles
     if profile is not None and profile not in known_profiles:

@@ -11,9 +11,9 @@ from botocore.session import Session
 from rescale.storage.sides import (
     StoreSide,
     aws_variables,
-    environment,
     has_own_variables,
     has_two_stores,
+    process_environment,
     profile_of,
     variables_of,
 )
@@ -46,7 +46,7 @@ def with_store_named(error: E, side: StoreSide) -> E:
 
 def _description(side: StoreSide) -> str:
     """Return a phrase for the store of a side, with its profile and its endpoint if it has them."""
-    profile, variables = profile_of(side, os.environ), variables_of(side, environment())
+    profile, variables = profile_of(side, os.environ), variables_of(side, process_environment())
     with aws_variables(variables):
         configured_endpoint = Session(profile=profile).get_scoped_config().get("endpoint_url")
     endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or configured_endpoint
