@@ -19,14 +19,14 @@ def values_with_defaults(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     The values may be templates and outputs of other tasks, so they are checked later.
     """
     defaults = {name: param.value for name, param in form_of_platform().items() if name not in _PLACE_FIELDS}
-    json_values = {name: list_of_tuple(value) for name, value in argument_values.items()}
+    json_values = {name: tuple_as_list(value) for name, value in argument_values.items()}
     return {
         **defaults,
         **{name: value for name, value in json_values.items() if value is not None or name in _PLACE_FIELDS},
     }
 
 
-def list_of_tuple(value: Any) -> Any:
+def tuple_as_list(value: Any) -> Any:
     """Return a tuple as a list, which is JSON; return any other value unchanged."""
     return list(value) if isinstance(value, tuple) else value
 

@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.forms.filled_form import trimmed_values
-from rescale.airflow.forms.given_values import check_values, list_of_tuple
+from rescale.airflow.forms.given_values import check_values, tuple_as_list
 from rescale.airflow.forms.job_form import hand_over_of, job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.public.task_name import task_name
@@ -72,7 +72,7 @@ class HandOverOperator(HandOverJob):
         with task_errors():
             names = ("jar", "entry_class", "program_arguments", "flink_options", "deployment", "kubernetes_connection")
             arguments = trimmed_values({name: getattr(self, name) for name in names})
-            arguments["program_arguments"] = list_of_tuple(arguments["program_arguments"])
+            arguments["program_arguments"] = tuple_as_list(arguments["program_arguments"])
             fields = job_form()
             check_values(arguments, {**fields, "program_arguments": fields["arguments"]})
             form_values = {
