@@ -189,7 +189,8 @@ def round_rows(
 
 def estimated_changes(followed: FollowedJob) -> Iterator[FileChanges]:
     """Yield the output of `rescale diff --by-file` for each round but the base."""
-    places = [checkpoint_directory(str(followed.checkpoint.parent), made["checkpoint"]) for made in followed.rounds]
+    checkpoints = str(followed.checkpoint.parent)
+    places = [checkpoint_directory(checkpoints, each["checkpoint"]) for each in followed.rounds]
     for earlier, later in pairwise(places):
         yield file_changes(open_snapshot(earlier), open_snapshot(later))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from processes import Cost, cost, medians, peak_memory
+from processes import Cost, cost, median_cost, peak_memory
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import Tasks
@@ -54,20 +54,16 @@ def main() -> None:
             for way, tasks in ways.items():
                 ours[way].append(cost(lambda tasks=tasks: run_our_tasks(tasks, arguments.tasks, carried)))
         peaks = peak_memory()
+    empty_cost = median_cost(empty)
+    our_costs = {way: median_cost(costs) for way, costs in ours.items()}
     rows = [
-        (
-            what,
-            f"{arguments.tasks / median_cost.seconds:.0f}",
-            f"{1e3 * median_cost.cpu / arguments.tasks:.2f} ms",
-            f"{median_cost.seconds:.1f} s",
-        )
-        for what, costs in {"empty tasks of Spark's": empty, **ours}.items()
-        for median_cost in [medians(costs)]
+        (what, f"{arguments.tasks / seconds:.0f}", f"{1e3 * cpu / arguments.tasks:.2f} ms", f"{seconds:.1f} s")
+        for what, (seconds, cpu) in {"empty tasks of Spark's": empty_cost, **our_costs}.items()
     ]
     print(tabulate(rows, headers=(f"{arguments.tasks} tasks", "a second", "CPU each", "time")))
-    for way, costs in ours.items():
-        for name in ("seconds", "cpu"):
-            print(f"{way} ÷ empty, {name}: {getattr(medians(costs), name) / getattr(medians(empty), name):.2f}")
+    for way, our_cost in our_costs.items():
+        print(f"{way} ÷ empty, seconds: {our_cost.seconds / empty_cost.seconds:.2f}")
+        print(f"{way} ÷ empty, cpu: {our_cost.cpu / empty_cost.cpu:.2f}")
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 
 

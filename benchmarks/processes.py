@@ -36,7 +36,7 @@ def cost(action: Callable[[], object]) -> Cost:
     return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
 
 
-def medians(costs: Iterable[Cost]) -> Cost:
+def median_cost(costs: Iterable[Cost]) -> Cost:
     """Return the median of the times and the median of the CPU times."""
     return Cost(*map(median, zip(*costs, strict=True)))
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import Cost, cost, medians
+from processes import Cost, cost, median_cost
 from rescale.execution.meter import METER
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -127,7 +127,7 @@ def measure(home: str) -> tuple[dict[str, Cost], int]:
             for place in (target, copy, f"{target}.rescale"):
                 store.delete([entry.uri for entry in store.list(place)])
             rounds.append(costs)
-    return {way: medians([costs[way] for costs in rounds[1:]]) for way in costs}, copied
+    return {way: median_cost([costs[way] for costs in rounds[1:]]) for way in costs}, copied
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 import rescale.demo
-from processes import Cost, cost_of_command, medians
+from processes import Cost, cost_of_command, median_cost
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
@@ -50,7 +50,7 @@ def main() -> None:
                 spent = cost_of_command([*submit, *command])
                 if number:
                     costs[what].append(spent)
-    bare, step = medians(costs[BARE]), medians(costs[STEP])
+    bare, step = median_cost(costs[BARE]), median_cost(costs[STEP])
     rows = [(what, f"{seconds:.1f} s", f"{cpu:.1f} s") for what, (seconds, cpu) in ((BARE, bare), (STEP, step))]
     print(tabulate(rows, headers=("median", "time", "CPU"), disable_numparse=True))
     print(f"a step ÷ bare: {step.seconds / bare.seconds:.2f}")

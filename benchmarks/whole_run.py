@@ -23,7 +23,7 @@ from tabulate import tabulate
 import rescale.demo
 from big_databases import write_databases
 from big_savepoint import write_savepoint
-from processes import Cost, cost_of_command, medians, megabytes_in
+from processes import Cost, cost_of_command, median_cost, megabytes_in
 from state_processor import state_processor
 
 PROCESSES = 2
@@ -85,7 +85,7 @@ def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str
                 costs.setdefault(what, []).append(spent)
             for leftover in ("target", "target.rescale"):
                 shutil.rmtree(home / leftover, ignore_errors=True)
-    median_costs = {what: medians(each) for what, each in costs.items()}
+    median_costs = {what: median_cost(each) for what, each in costs.items()}
     if gigabytes:
         median_costs[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
     return median_costs
