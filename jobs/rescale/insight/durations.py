@@ -184,7 +184,7 @@ def _step_seconds(plan: Plan, record_count_by_id: Mapping[str, int]) -> Iterator
 
 
 def change_seconds(key_count: int, directory_count: int, new_directory_count: int) -> float:
-    """Return the CPU time of a round in addition to the time for the bytes that it reads.
+    """Return the CPU time of a round, without the time for the bytes that it reads.
 
     `key_count` counts the keys in the files that the round reads, `directory_count` the source's RocksDB directories
     with such files, and `new_directory_count` the directories of the base, and so of the result.

@@ -1,6 +1,6 @@
 """*Rekeying* of keyed state: its records are read from the snapshot one by one, and written into new streams.
 
-Reasons are another max parallelism, another format, and states or old rows to leave out (`is_rewritten_by_record`).
+`is_rewritten_by_record` lists the reasons, such as another max parallelism.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ class WorkClass(StrEnum):
     RELOCATE = "relocate"
     """The max parallelism stays the same, so every record keeps its key group.
 
-    Key groups and files of RocksDB are copied whole, unless another reason makes a run read the records
-    (`is_rewritten_by_record`).
+    Key groups and files of RocksDB are copied whole, unless a run reads the records for a reason other than the max
+    parallelism (`is_rewritten_by_record`).
     """
 
     REGROUP = "regroup"

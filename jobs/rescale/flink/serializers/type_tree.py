@@ -21,14 +21,14 @@ class FixedHash(IntEnum):
 
     UNKNOWN = 0
     INTEGER = 1
-    """`Byte`, `Short`, `Integer`: the value."""
+    """`Byte`, `Short`, `Integer`: the hash is the value."""
     CHARACTER = 2
     BOOLEAN = 3
     FLOAT = 4
     LONG = 5
     DOUBLE = 6
     DATE = 7
-    """`java.util.Date` and its subclasses: the first eight bytes as `Long`; the smallest long means null."""
+    """`java.util.Date`, its subclasses: the hash of the first eight bytes as `Long`; the smallest long means null."""
     LOCAL_DATE = 8
     LOCAL_TIME = 9
     LOCAL_DATE_TIME = 10

@@ -156,8 +156,8 @@ def work_lines(document: PlanDocument) -> list[str]:
 
 
 _MEANING_OF_WORK = {
-    WorkClass.RELOCATE: "the max parallelism stays, so every record keeps its key group; where format and states stay, "
-    "too, key groups and RocksDB's files are copied as they are",
+    WorkClass.RELOCATE: "the max parallelism stays, so every record keeps its key group; where neither format nor "
+    "state changes, key groups and RocksDB's files are copied as they are",
     WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's old key group determines its new "
     "one; bytes by subtask are as exact as bytes by old key group",
     WorkClass.REHASH: "every key is hashed again, and must hash to the old key group that it lies in; bytes by subtask "

@@ -1,10 +1,10 @@
 """Entries of blocks (`Block`, `BlockBuilder`): sorted keys, each without the prefix shared with the previous key.
 
-    { shared:varint unshared:varint [length of value:varint] key[unshared] value }*  restarts:u32*  numberOfRestarts:u32
+    { sharedLength:varint keyLength:varint [ valueLength:varint ] key value }*  restarts:u32*  numberOfRestarts:u32
 
-A key at a restart point is whole. The value of an index entry is a block handle, so the length of the value may be left
-out. Between restart points, the value may be delta encoded: as the size of the block minus the size of the previous
-block, which ends where the block begins.
+A key at a restart point is whole. The value of an index entry is a block handle, so `valueLength` may be left out.
+Between restart points, the value may be delta encoded: as the size of the block minus the size of the previous block,
+which ends where the block begins.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Pins:
         return open_candidate(metadata_uri, parent(metadata_uri), self.allow_prefixes, moves=moves)
 
     def open_between(self, earlier: int, later: int) -> Iterator[list[Snapshot]]:
-        """Open the checkpoints between two numbers whose flushed SST files are pinned, a few at a time.
+        """Open the checkpoints after `earlier` and before `later` whose flushed files are all pinned, a few at a time.
 
         Yields nothing if there are more than `_MOST_CHECKPOINTS_BETWEEN` such checkpoints, and leaves out checkpoints
         that cannot be read.
