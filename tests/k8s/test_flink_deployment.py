@@ -50,9 +50,9 @@ def access(space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def where(space: FlinkNamespace, access: str) -> PatchDeployment:
     """Return a deployment whose job runs."""
-    made = space.deploy(JOB, OPTIONS)
-    space.reconcile(made, "RUNNING", "STABLE")
-    return msgspec.structs.replace(made, connection=access)
+    deployed = space.deploy(JOB, OPTIONS)
+    space.reconcile(deployed, "RUNNING", "STABLE")
+    return msgspec.structs.replace(deployed, connection=access)
 
 
 def job_to_restart(where: PatchDeployment) -> JobToRestart:
@@ -116,8 +116,8 @@ def test_deployment_is_handed_over_and_taken_back(space: FlinkNamespace, where: 
 def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
     space: FlinkNamespace, access: str
 ) -> None:
-    made = space.deploy({**JOB, "state": "suspended"}, {})
-    where = msgspec.structs.replace(made, connection=access)
+    deployed = space.deploy({**JOB, "state": "suspended"}, {})
+    where = msgspec.structs.replace(deployed, connection=access)
     old = read_deployment(where).spec
     assert old == DeploymentSpec(None, 2, None)
     assert redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256")) == 1

@@ -214,9 +214,9 @@ def test_report_of_a_large_plan_stays_small() -> None:
             plan["insight"]["key_groups"].append({**groups, **identity, "before": sizes, "after": sizes})
             plan["insight"]["shapes"].append({**shape, **identity})
         plan["warnings"] = [f"{operator['label']}: something to know" for operator in plan["operators"]]
-        made = html_report(msgspec.convert(large, ReportDocument))
-        assert len(made) < LARGEST_REPORT_BYTES == 300_000
-        assert "number 0" in made.decode()
+        html = html_report(msgspec.convert(large, ReportDocument))
+        assert len(html) < LARGEST_REPORT_BYTES == 300_000
+        assert "number 0" in html.decode()
 
 
 @pytest.mark.parametrize("renamed", [0, 1500])
@@ -247,6 +247,6 @@ def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
         surgery=names if renamed else NO_SURGERY,
     )
     plan = structs.replace(plan, surgery=certificate.surgery)
-    made = html_report(ReportDocument(plan=plan, certificate=certificate, published=True))
-    assert len(made) < LARGEST_REPORT_BYTES
-    assert (b"is renamed to new" in made) is bool(renamed)
+    html = html_report(ReportDocument(plan=plan, certificate=certificate, published=True))
+    assert len(html) < LARGEST_REPORT_BYTES
+    assert (b"is renamed to new" in html) is bool(renamed)

@@ -94,22 +94,23 @@ def kinds_of_state(subtask: Subtask) -> set[str]:
 
 def test_candidate_has_state_of_every_kind_that_its_source_has(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
-    source, made = metadata(plan.source), candidate_of(plan)
+    source, candidate = metadata(plan.source), candidate_of(plan)
     had, has = (
-        [set.union(set(), *map(kinds_of_state, operator.subtasks)) for operator in m.operators] for m in (source, made)
+        [set.union(set(), *map(kinds_of_state, operator.subtasks)) for operator in m.operators]
+        for m in (source, candidate)
     )
     assert had == has
     assert set.union(*has) == {*KINDS}
-    assert [len(operator.subtasks) for operator in made.operators] == [
-        operator.parallelism for operator in made.operators
+    assert [len(operator.subtasks) for operator in candidate.operators] == [
+        operator.parallelism for operator in candidate.operators
     ]
 
 
 @pytest.mark.parametrize("name", ["2-finished", "2-partially-finished"])
 def test_finished_operators_and_subtasks_are_finished_in_the_candidate(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), max_parallelism=["64"])
-    source, made = metadata(plan.source), candidate_of(plan)
-    for before, after in zip(source.operators, made.operators, strict=True):
+    source, candidate = metadata(plan.source), candidate_of(plan)
+    for before, after in zip(source.operators, candidate.operators, strict=True):
         assert after.max_parallelism == 64
         assert (before.fully_finished, before.name, before.uid) == (after.fully_finished, after.name, after.uid)
         had, has = (
@@ -117,7 +118,9 @@ def test_finished_operators_and_subtasks_are_finished_in_the_candidate(name: str
             for o in (before, after)
         )
         assert has == {**dict.fromkeys(has, (False, set())), **had}, "a subtask that is not listed has no state"
-    assert any(operator.fully_finished or any(s.finished for s in operator.subtasks) for operator in made.operators)
+    assert any(
+        operator.fully_finished or any(s.finished for s in operator.subtasks) for operator in candidate.operators
+    )
 
 
 def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), max_parallelism=["40"])
     move(plan, InProcessTasks())
-    claim(plan)  # a second claim: the files that RocksDB named belong to the plan, too
+    claim(plan)  # a second claim, which accepts the files that RocksDB has named
     assert discard(plan.target).left == ()
     assert not open_store(plan.target).list(plan.target)
 

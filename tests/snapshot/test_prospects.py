@@ -53,8 +53,8 @@ def keyed(header: KeyedHeader | bytes, framing: Framing = Framing.CANONICAL) -> 
 
 
 def of_flink_1(*operators: Operator) -> Snapshot:
-    made = snapshot(*operators)
-    return replace(made, metadata=replace(made.metadata, version=4))
+    of_flink_2 = snapshot(*operators)
+    return replace(of_flink_2, metadata=replace(of_flink_2.metadata, version=4))
 
 
 def restored(prospect: ReleaseProspects) -> dict[str, str]:

@@ -38,8 +38,8 @@ def sst_file(path: Path, rows: Iterable[tuple[bytes, bytes]]) -> bytes:
     _checked("sstfilewriter_finish", writer)
     _library().rocksdb_sstfilewriter_destroy(writer)
     _library().rocksdb_envoptions_destroy(environment)
-    for made in (base, options):
-        _library().rocksdb_options_destroy(made)
+    for created_options in (base, options):
+        _library().rocksdb_options_destroy(created_options)
     return path.read_bytes()
 
 

@@ -24,13 +24,13 @@ class Cache:
     """Flink's cache for a job that completes its checkpoints at these times."""
 
     completed: list[float]
-    made: float = -LIFETIME
+    answered_at: float = -LIFETIME
 
     def answer(self, now: float) -> int:
         """Return the number of the last checkpoint, from a new answer if the cached one has expired."""
-        if now >= self.made + LIFETIME:
-            self.made = now
-        return sum(each <= self.made for each in self.completed)
+        if now >= self.answered_at + LIFETIME:
+            self.answered_at = now
+        return sum(each <= self.answered_at for each in self.completed)
 
 
 @given(st.lists(MOMENTS, max_size=6), st.lists(MOMENTS, max_size=20), st.floats(0, 1), st.floats(0, 4), st.floats(0, 5))
@@ -47,7 +47,7 @@ def test_answers_after_the_first_fresh_request_are_newer_than_the_end_of_the_job
     ended = requests[-1] + cancel
     fresh = cached.first_fresh_request_time(ended)
     cache.answer(fresh - answer_watch._MOST_DELAY_SECONDS + 1e-6 + later)
-    assert cache.made >= ended
+    assert cache.answered_at >= ended
     assert fresh <= ended + LIFETIME + answer_watch._MOST_DELAY_SECONDS
 
 
@@ -106,9 +106,9 @@ def test_cancel_waits_until_the_answer_expires_as_soon_as_the_state_needs(state_
         flink.number = 8
         answers.wait_until_answer_expires_soon()
         waited = time.monotonic()
-    made = answers._cached_answer.made_after
-    assert made is not None
-    assert waited >= made + LIFETIME - seconds
+    made_after = answers._cached_answer.made_after
+    assert made_after is not None
+    assert waited >= made_after + LIFETIME - seconds
 
 
 def test_cancel_does_not_wait_if_the_job_makes_checkpoints_often() -> None:

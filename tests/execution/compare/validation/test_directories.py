@@ -58,12 +58,12 @@ def test_options_file_is_compared_with_the_source_of_the_first_key_groups(
 
 def test_options_file_that_no_source_has_is_refused(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
-    made = [
+    new_parts = [
         (first, first + 7, assembled([(0, 15, directory(rows(4, 0, 15)))], old, first, first + 7)) for first in (0, 8)
     ]
-    assert compared(old, result.of(*made))[1].small_files == ()
-    made[1][2][OPTIONS_NAME] = b"# of nobody\n"
-    refused(old, result.of(*made), "a database has an OPTIONS file, but no source has any")
+    assert compared(old, result.of(*new_parts))[1].small_files == ()
+    new_parts[1][2][OPTIONS_NAME] = b"# of nobody\n"
+    refused(old, result.of(*new_parts), "a database has an OPTIONS file, but no source has any")
 
 
 def test_files_referred_to_in_the_source_are_not_compared(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
@@ -95,8 +95,8 @@ def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(
     first_file, second_file = (rows(number, 0, 15, 1) for number in (4, 5))
     parts = [(0, 15, directory(first_file, replace(second_file, level=level)))]
     old = source.of(*parts)
-    made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 7), (8, 15))]
-    new = result.of(*made)
+    new_parts = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 7), (8, 15))]
+    new = result.of(*new_parts)
     for directory_pair in compared(old, new).values():
         assert len(directory_pair.copies) == 2
         for pair in directory_pair.copies:
@@ -115,6 +115,6 @@ def test_deleted_ranges_of_the_source_count_as_copied_files(source: WrittenSnaps
     deleted, data = deletion(5, 1, 3, 4)
     parts = [(0, 15, directory(rows(4, 0, 7), deleted, rows(6, 8, 15, 5), _000005=data))]
     old = source.of(*parts)
-    made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 3), (4, 15))]
-    directories = compared(old, result.of(*made))
+    new_parts = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 3), (4, 15))]
+    directories = compared(old, result.of(*new_parts))
     assert [(len(pair.copies), pair.deleted_range_count) for pair in directories.values()] == [(2, 1), (2, 1)]

@@ -137,8 +137,8 @@ def raw_timers(
 ) -> KeyedStream:
     own = key_group_range(maximum, parallelism, subtask)
     begin = own.first if first is None else first
-    made = keyed_stream(subtask, {}, Framing.RAW, first=begin, last=begin + len(own) - 1)
-    return replace(made, timer_services=services, parsed=timer_header(services) if services else None)
+    raw_stream = keyed_stream(subtask, {}, Framing.RAW, first=begin, last=begin + len(own) - 1)
+    return replace(raw_stream, timer_services=services, parsed=timer_header(services) if services else None)
 
 
 def with_timers(parallelism: int, maximum: int, *services: TimerService) -> Operator:

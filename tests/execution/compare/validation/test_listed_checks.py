@@ -137,8 +137,8 @@ SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
 
 
 def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
-    made = streams(parallelism, framing=Framing.RAW)
-    return tuple(replace(stream, timer_services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
+    raw_streams = streams(parallelism, framing=Framing.RAW)
+    return tuple(replace(stream, timer_services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in raw_streams)
 
 
 def test_raw_timers_are_compared_by_key_groups_unless_they_get_other_ones() -> None:

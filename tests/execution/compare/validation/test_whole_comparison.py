@@ -104,8 +104,8 @@ class Pair:
 def side(folder: Path, parallelism: int) -> Snapshot:
     folder.mkdir()
     operators, contents = [operator("nothing", parallelism)], dict[int, bytes]()
-    for made, data in (keyed(parallelism), dealt(parallelism)):
-        operators.append(made)
+    for keyed_or_dealt, data in (keyed(parallelism), dealt(parallelism)):
+        operators.append(keyed_or_dealt)
         contents |= data
     for number, data in contents.items():
         (folder / str(number)).write_bytes(data)
