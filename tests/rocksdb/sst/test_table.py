@@ -356,3 +356,19 @@ def test_block_outside_the_file_is_refused() -> None:
     table = opened(read_file(next(file for file in database.files if file.name.endswith(".sst"))))
     with pytest.raises(SnapshotError, match="outside of its file"):
         list(table.rows(BlockHandle(0, 1 << 40)))
+
+
+def test_error_names_the_offset_of_the_block_that_cannot_be_decoded(tmp_path: Path) -> None:
+    with written(tmp_path / "db", STATES, f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
+        fill(writer)
+        writer.compact("values")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+        data = max((read_file(file) for file in files if file.name.endswith(".sst")), key=len)
+    table = opened(data)
+    offsets = table.data_blocks()[0]
+    with (
+        patch("rescale.rocksdb.engine.changes.entry_loop.measure_entries", return_value=(0, 0, 3)),
+        pytest.raises(SnapshotError, match="cannot be decoded") as caught,
+    ):
+        list(entry_batches(table))
+    assert caught.value.offset == offsets[3] > 0
