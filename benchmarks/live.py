@@ -199,7 +199,7 @@ def downtime_rows(
     gigabytes: float, changed: int, flink: Flink, job: Job, home: Path, followed: FollowedJob
 ) -> Iterator[Sequence[object]]:
     other = job.with_(parallelism=OTHER_PARALLELISM, max_parallelism=OTHER_MAXIMUM)
-    restart = 0.0
+    restart_seconds = 0.0
     ways: tuple[tuple[str, list[str], Path, Job], ...] = (
         ("warm up", [], followed.checkpoint, job),
         ("restart", [], followed.checkpoint, job),
@@ -217,13 +217,14 @@ def downtime_rows(
         ),
     )
     for way, command, snapshot, shaped_job in ways:
-        run = _seconds([RESCALE, *command]) if command else 0.0
-        restore = restore_seconds(flink, shaped_job, snapshot, home / way.replace(" ", "-"))
-        restart = restart or (restore if way == "restart" else 0.0)
+        command_seconds = _seconds([RESCALE, *command]) if command else 0.0
+        start_seconds = restore_seconds(flink, shaped_job, snapshot, home / way.replace(" ", "-"))
+        restart_seconds = restart_seconds or (start_seconds if way == "restart" else 0.0)
         if way == "warm up":
             continue
         allowed = 5 + changed * (VALUE_SIZE + KEY_BYTES) / 200e6
-        yield gigabytes, way, run, restore, run + restore, run + restore - restart, allowed
+        total_seconds = command_seconds + start_seconds
+        yield gigabytes, way, command_seconds, start_seconds, total_seconds, total_seconds - restart_seconds, allowed
 
 
 def reading_rates(checkpoint: Path) -> tuple[float, float, float]:
