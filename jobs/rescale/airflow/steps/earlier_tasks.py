@@ -28,7 +28,7 @@ INSPECT_TASK, RESHUFFLE_TASK, REDISTRIBUTE_TASK, VALIDATE_TASK = (
 )
 
 TASKS_WITH_PODS = (RESHUFFLE_TASK, REDISTRIBUTE_TASK, VALIDATE_TASK)
-"""Ids of the tasks that run a step of the pipeline, for which each may start a pod."""
+"""Ids of the tasks that may start a pod: each of these tasks runs a step of the pipeline."""
 
 ROUNDS_KEY = "rounds"
 """Key under which the task that follows a job describes the newest round, in an XCom and in the state of the task."""

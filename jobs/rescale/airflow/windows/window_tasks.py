@@ -143,13 +143,13 @@ def opened_window(
     if "source" not in params:
         return output
     use_targets([])  # this task reads from the source's store only
-    newest_snapshot = newest_savepoint(normalise(params["source"]))
-    if last_rescaled is not None and newest_snapshot.write_time <= datetime.fromisoformat(last_rescaled["written"]):
+    savepoint = newest_savepoint(normalise(params["source"]))
+    if last_rescaled is not None and savepoint.write_time <= datetime.fromisoformat(last_rescaled["written"]):
         skip_task(
             f"nothing new: {last_rescaled['source']} is already rescaled, and nothing below {params['source']} is newer"
         )
-    log.info("the newest savepoint is %s, written at %s", newest_snapshot.uri, newest_snapshot.write_time)
-    return {**output, "source": newest_snapshot.uri, "written": newest_snapshot.write_time.isoformat()}
+    log.info("the newest savepoint is %s, written at %s", savepoint.uri, savepoint.write_time)
+    return {**output, "source": savepoint.uri, "written": savepoint.write_time.isoformat()}
 
 
 def _is_newer(rescaled: Mapping[str, str], last_rescaled: Mapping[str, str] | None) -> bool:
