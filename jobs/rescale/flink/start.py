@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rescale.text.names import quoted
 
 Shapes = Sequence[tuple[int, int]]
+"""The parallelism and the max parallelism of each operator."""
 
 MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 """`PipelineOptions.MAX_PARALLELISM`."""

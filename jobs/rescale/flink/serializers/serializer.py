@@ -30,8 +30,8 @@ class Serializer:
     the slice `shown`.
 
     `versions` are the snapshot's versions, each with the first release that writes it. `layout` reads the body of all
-    versions. Every release line with the class reads all its versions. `outer_versions` are likewise the outer versions
-    of a `CompositeTypeSerializerSnapshot`.
+    versions. Every release line that has the class reads all of these versions. `outer_versions` are likewise the outer
+    versions of a `CompositeTypeSerializerSnapshot`.
 
     `values` is the tree of the bytes that the serializer writes, or a function that makes the tree from the snapshot.
     The tree tells where a value ends, and how it hashes if it is a key. None means that the end of a value is unknown.
