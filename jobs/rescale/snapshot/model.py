@@ -142,7 +142,7 @@ class Operator:
 
     @property
     def record_holders(self) -> tuple[KeyedStateHolder, ...]:
-        """Holders of the managed keyed state, and of raw timers that are stored nowhere else."""
+        """The managed keyed state, and the raw keyed streams with timers that are stored nowhere else."""
         return (*self.managed_keyed, *self.heap_timers)
 
     @property
