@@ -105,7 +105,8 @@ def _put_published_mark(plan: Plan) -> None:
 def _put_metadata(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
     """Write the candidate as `_metadata`.
 
-    Return whether the store guarantees that `_metadata` is the candidate; if not, the caller must read it.
+    Return whether the store guarantees that `_metadata` now has the candidate's bytes; if not, the caller must read
+    and compare them.
     """
     store = open_store(uri)
     if not accept_unconditional:
