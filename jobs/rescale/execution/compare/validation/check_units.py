@@ -160,9 +160,10 @@ def _unproven_checks(
 
 
 def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that an old directory shares with new ones, which are sorted and overlap it.
+    """Return the ranges of key groups that an old directory shares with `new_holders`, in order.
 
-    Adjacent key groups are merged into one range, which is read at once.
+    `new_holders` are sorted, and each overlaps the old directory. Adjacent ranges are merged into one, which is read at
+    once.
     """
     ranges: list[KeyGroupRange] = []
     for new_holder in new_holders:
