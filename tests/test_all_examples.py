@@ -15,8 +15,8 @@ TESTS = Path(__file__).parent
 
 def folders() -> list[str]:
     """Return the folders with property tests, which the text of their files shows."""
-    with_properties = (path for path in TESTS.rglob("test_*.py") if b"\n@given(" in path.read_bytes())
-    return sorted({path.relative_to(TESTS).parts[0] for path in with_properties})
+    property_test_paths = (path for path in TESTS.rglob("test_*.py") if b"\n@given(" in path.read_bytes())
+    return sorted({path.relative_to(TESTS).parts[0] for path in property_test_paths})
 
 
 @pytest.mark.slow

@@ -191,8 +191,8 @@ def test_partition_of_the_union_state_becomes_one_split(tmp_path: Path) -> None:
     ):
         with pytest.raises(UnsupportedError, match=what):
             migrated(source, "orders")
-    text = "topic,partition,offset\norders,*,latest"
-    assert all(migrated(source, "orders", text).kafka[0].becomes_source for source in (contradicting, unset))
+    new_offsets = "topic,partition,offset\norders,*,latest"
+    assert all(migrated(source, "orders", new_offsets).kafka[0].becomes_source for source in (contradicting, unset))
     with pytest.raises(RequestError, match="it is not a FlinkKafkaConsumer") as caught:
         migrated(savepoint(tmp_path / "source"), "orders")
     assert caught.value.expected == "none: the snapshot has no FlinkKafkaConsumer"
@@ -217,8 +217,8 @@ def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path
         add_kafka_changes(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
 
 
-def migrated(source: str, word: str, text: str = "") -> Surgery:
-    kafka_changes = KafkaRequest(parse_offsets(text), {}, parse_sources([word]))
+def migrated(source: str, kafka_source: str, new_offsets: str = "") -> Surgery:
+    kafka_changes = KafkaRequest(parse_offsets(new_offsets), {}, parse_sources([kafka_source]))
     return add_kafka_changes(NO_SURGERY, open_snapshot(source), kafka_changes)
 
 
@@ -243,9 +243,9 @@ def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
             parse_topics([word])
 
 
-def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
+def renamed(source: str, renames: list[str], new_offsets: str = "") -> Surgery:
     return add_kafka_changes(
-        NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames))
+        NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(new_offsets), parse_topics(renames))
     )
 
 

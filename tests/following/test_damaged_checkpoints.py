@@ -54,7 +54,7 @@ def test_base_is_made_from_the_newest_checkpoint_after_an_unsupported_one(
 def test_round_whose_files_were_damaged_is_made_again(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The round is moved again, because its moving steps have ended: a mere repetition would compare the same files."""
+    """Its moving steps have ended, so another try would compare the same files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     follower = follower_of(job, home)
     follow(follower, 0)
@@ -78,7 +78,7 @@ def test_round_whose_files_were_damaged_is_made_again(
 
 @pytest.mark.parametrize("work", ["plan", "move"])
 def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: str, work: str) -> None:
-    """The repeated command takes the newest checkpoint, because the damaged one would fail again and again."""
+    """The repeated command takes the newest checkpoint: the pinned one, which is damaged, would fail each time."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

@@ -127,7 +127,7 @@ def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
     assert space.spec(where)["flinkConfiguration"] == {}
 
 
-def test_job_runs_once_the_operator_has_reconciled_this_patch(space: FlinkNamespace, where: PatchDeployment) -> None:
+def test_job_is_redeployed_when_the_operator_has_reconciled_it(space: FlinkNamespace, where: PatchDeployment) -> None:
     nonce = redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256"))
     assert not is_redeployed(where, nonce), "the job that runs is the old one"
     space.reconcile(where, "RECONCILING", "STABLE")

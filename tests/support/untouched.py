@@ -31,7 +31,7 @@ _BUFFER = 1 << 16
 
 
 class Untouched:
-    """Present and future files in some folders."""
+    """Watch on the files in some folders, including files that are put there later."""
 
     def __init__(self, inotify: int, folders: dict[int, Path]) -> None:
         self._inotify, self._folders = inotify, folders

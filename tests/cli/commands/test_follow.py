@@ -168,7 +168,7 @@ def test_invalid_value_is_refused_with_its_option(
 def test_finish_of_a_job_that_still_runs_publishes_nothing(
     job: Checkpoints, target: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job from this result would process the records after its checkpoint again."""
+    """A job that is started from the result would repeat what the running job has processed since the checkpoint."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
 
     monkeypatch.setattr(run, "plan_document", lambda *arguments: (job.copy_newest(4), plan_document(*arguments))[1])

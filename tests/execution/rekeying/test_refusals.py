@@ -120,7 +120,7 @@ def test_damaged_length_of_a_key_is_refused(maximum: str, source: Path) -> None:
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 def test_key_group_with_the_number_of_another_is_refused(maximum: str, source: Path) -> None:
-    """The check of the framing is the first to notice."""
+    """The error is about the framing of the key group, which is checked before any key is hashed."""
     spoiled = Spoiled(source)
     spoiled.write(write_group(spoiled.key_group ^ 1, spoiled.records(), MAX_PARALLELISM))
     error = refused(planned(source, maximum))

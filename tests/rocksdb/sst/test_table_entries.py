@@ -31,7 +31,7 @@ def test_index_with_delta_encoded_handles_is_read() -> None:
 
 @pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
 def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
-    """The size may be given plainly or as a difference to the previous size; later reads and sums rely on it."""
+    """The size is stored plainly, or as the difference from the previous size. Later code needs sizes above zero."""
     smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
     form = IndexFormat(has_user_keys=True, is_delta_encoded=True, has_first_keys=False)
     for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):

@@ -47,17 +47,17 @@ def with_properties(before: Snapshot, properties: bytes) -> Snapshot:
     return replace(before, metadata=replace(before.metadata, properties=properties))
 
 
-def with_operator(before: Snapshot, number: int, change: Callable[[Operator], Operator]) -> Snapshot:
-    operators = tuple(change(unchanged) if i == number else unchanged for i, unchanged in enumerate(before.operators))
+def edit_operator(before: Snapshot, index: int, change: Callable[[Operator], Operator]) -> Snapshot:
+    operators = tuple(change(unchanged) if i == index else unchanged for i, unchanged in enumerate(before.operators))
     return replace(before, operators=operators)
 
 
-def entry(number: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
+def entry(index: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields in the entry of an operator."""
 
     def change(before: Snapshot) -> Snapshot:
-        return with_operator(
-            before, number, lambda unchanged: replace(unchanged, entry=replace(unchanged.entry, **fields))
+        return edit_operator(
+            before, index, lambda unchanged: replace(unchanged, entry=replace(unchanged.entry, **fields))
         )
 
     return change
@@ -69,7 +69,7 @@ def metadata(**fields: Any) -> Callable[[Snapshot], Snapshot]:
 
 def state(**fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields of the stateless operator other than its entry."""
-    return lambda before: with_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
+    return lambda before: edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
 
 
 def finished_first(before: Snapshot) -> Snapshot:
@@ -77,7 +77,7 @@ def finished_first(before: Snapshot) -> Snapshot:
         first, *rest = entry.subtasks
         return replace(entry, subtasks=(replace(first, finished=True, state=None), *rest))
 
-    return with_operator(before, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
+    return edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
 
 
 OTHER = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)

@@ -50,8 +50,8 @@ def keyed(parallelism: int, maximum: int = MAXIMUM, **how: Any) -> Operator:
     return operator("op", parallelism, maximum, keyed=streams)
 
 
-def with_stream(before: Operator, number: int, **fields: Any) -> Operator:
-    streams = (replace(unchanged, **fields) if i == number else unchanged for i, unchanged in enumerate(before.keyed))
+def edit_stream(before: Operator, index: int, **fields: Any) -> Operator:
+    streams = (replace(unchanged, **fields) if i == index else unchanged for i, unchanged in enumerate(before.keyed))
     return replace(before, keyed=tuple(streams))
 
 
@@ -147,16 +147,16 @@ def test_pairs_of_compressed_key_groups_are_marked_as_compressed() -> None:
 NO_KEY_GROUP = "is not in the result"
 
 GROUP_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
-    "the first key group lost": (lambda op: with_stream(op, 0, groups=(None, *op.keyed[0].groups[1:])), NO_KEY_GROUP),
-    "the last key group lost": (lambda op: with_stream(op, 2, groups=(*op.keyed[2].groups[:-1], None)), NO_KEY_GROUP),
+    "the first key group lost": (lambda op: edit_stream(op, 0, groups=(None, *op.keyed[0].groups[1:])), NO_KEY_GROUP),
+    "the last key group lost": (lambda op: edit_stream(op, 2, groups=(*op.keyed[2].groups[:-1], None)), NO_KEY_GROUP),
     "a stream lost": (lambda op: replace(op, keyed=op.keyed[:2]), NO_KEY_GROUP),
     "all streams lost": (lambda op: replace(op, keyed=()), NO_KEY_GROUP),
     "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[0])), "is in the result twice"),
-    "a stream of another subtask": (lambda op: with_stream(op, 0, subtask=1), "key groups of subtask 1"),
-    "first key group one later": (lambda op: with_stream(op, 0, first_key_group=1), "key groups of subtask 0"),
-    "a key group too many": (lambda op: with_stream(op, 2, groups=op.keyed[2].groups * 2), "key groups of subtask 2"),
+    "a stream of another subtask": (lambda op: edit_stream(op, 0, subtask=1), "key groups of subtask 1"),
+    "first key group one later": (lambda op: edit_stream(op, 0, first_key_group=1), "key groups of subtask 0"),
+    "a key group too many": (lambda op: edit_stream(op, 2, groups=op.keyed[2].groups * 2), "key groups of subtask 2"),
     "another parallelism": (lambda op: replace(op, entry=replace(op.entry, parallelism=4)), "key groups of subtask"),
-    "another header": (lambda op: with_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
+    "another header": (lambda op: edit_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
 }
 AB_BYTES = stream(0, 2, header=AB).header
 
@@ -211,11 +211,11 @@ REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
     "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[2])), "subtasks with keyed state"),
     "no stream": (lambda op: replace(op, keyed=()), "subtasks with keyed state"),
     "streams exchanged": (lambda op: replace(op, keyed=op.keyed[::-1]), "subtasks with keyed state"),
-    "another first key group": (lambda op: with_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
-    "fewer key groups": (lambda op: with_stream(op, 1, groups=op.keyed[1].groups[1:]), "key groups of subtask 1"),
-    "the heap's framing": (lambda op: with_stream(op, 1, framing=Framing.HEAP), "framing of subtask 1"),
+    "another first key group": (lambda op: edit_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
+    "fewer key groups": (lambda op: edit_stream(op, 1, groups=op.keyed[1].groups[1:]), "key groups of subtask 1"),
+    "the heap's framing": (lambda op: edit_stream(op, 1, framing=Framing.HEAP), "framing of subtask 1"),
     "raw keyed state": (lambda op: replace(op, raw_keyed=raw(3, 16)), "subtasks with raw keyed state"),
-    "another header": (lambda op: with_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
+    "another header": (lambda op: edit_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
 }
 
 
@@ -281,7 +281,7 @@ def test_every_stream_lists_all_states_if_max_parallelism_changes() -> None:
     two = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=A), stream(1, 2, header=AB)))
     check_rekeyed(two, keyed(4, 16, header=AB))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
-        check_rekeyed(two, with_stream(keyed(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A))
+        check_rekeyed(two, edit_stream(keyed(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A))
 
 
 def test_every_subtask_has_a_stream_unless_directories_stay_directories() -> None:

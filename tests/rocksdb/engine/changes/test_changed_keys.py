@@ -338,9 +338,9 @@ def test_entries_decide_whether_a_key_is_a_candidate(
 
 
 def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
-    row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
+    file = File((Entry(KEYS[0], 0, VALUE, b"x"),))
     tables = [
-        UnsharedTable(live_file(1, row), cast(SstTable, BlocksOfEntries(row.entries, 1, sequence)))
+        UnsharedTable(live_file(1, file), cast(SstTable, BlocksOfEntries(file.entries, 1, sequence)))
         for sequence in (4, 5)
     ]
     assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
