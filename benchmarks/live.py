@@ -108,21 +108,21 @@ def main() -> None:
 
 
 def bulk_job(keys: int, changed: Sequence[int]) -> Job:
-    waves = {f"changed-{number}": count for number, count in enumerate(changed, 1)}
+    key_count_by_wave = {f"changed-{number}": count for number, count in enumerate(changed, 1)}
     return Job(
         "bulk",
         PARALLELISM,
-        {"keys": keys, "bytes": VALUE_SIZE, **waves},
+        {"keys": keys, "bytes": VALUE_SIZE, **key_count_by_wave},
         max_parallelism=MAXIMUM,
         backend="rocksdb",
         configuration={**OWN_MEMORY, **INCREMENTAL},
     )
 
 
-def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
+def follow(flink: Flink, job: Job, home: Path, wave_count: int) -> FollowedJob:
     """Run the job beside a follower, which makes the base, and a round for each wave of changes but the last."""
     kinds = ["checkpoint", "details", "gate-0"]
-    for number in range(1, waves):
+    for number in range(1, wave_count):
         kinds += ["wave", "checkpoint", f"gate-{number}"]
     kinds += ["wave", "native", "checkpoint"]
     paths: list[Path] = []
@@ -134,7 +134,7 @@ def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
     thread.start()
     rounds = []
     with _following(_wait_for_job_directory(home / "source", thread), home / "target") as lines:
-        for number in range(waves):
+        for number in range(wave_count):
             rounds.append(json.loads(next(lines)))
             (home / "source" / f"gate-{number}").touch()
     thread.join()

@@ -44,7 +44,7 @@ from airflow.sdk import dag
 
 from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.forms.job_form import job_form
-from rescale.airflow.job.job_flow import running_job_graph
+from rescale.airflow.job.job_flow import rescale_running_job_tasks
 
 
 @dag(
@@ -56,7 +56,7 @@ from rescale.airflow.job.job_flow import running_job_graph
     **dag_arguments(job_form()),
 )
 def rescale_job() -> None:
-    running_job_graph()
+    rescale_running_job_tasks()
 
 
 rescale_job()

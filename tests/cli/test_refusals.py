@@ -217,7 +217,7 @@ def with_content(kind: str, change: Callable[[bytes], bytes]) -> Change:
 
 
 def with_a_stream(source: Path) -> None:
-    """Give one subtask keyed state of another kind."""
+    """Replace the RocksDB directory of the first subtask by a stream of key groups."""
 
     def changed(handle: IncrementalHandle) -> Any:
         if handle.first_key_group:

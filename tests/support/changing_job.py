@@ -1,7 +1,7 @@
-"""A job whose rows change between checkpoints: RocksDB writes its directories, beginning with a committed checkpoint.
+"""A job whose rows change between checkpoints: RocksDB writes its directories, from a fixture's checkpoint on.
 
-Rows are deleted, restored, and get the values of other rows. All keys are from the committed checkpoint, because each
-key must be in the key group of its hash.
+Rows are deleted, restored, and get the values of other rows. All keys are from that checkpoint, because each key
+must be in the key group of its hash.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
             expected="either --prepare or --base",
             found="both options",
         )
-    document = _copy_ahead(request_of(arguments), output, arguments.master)
-    output.answer(document, lambda: _preparation_text(document))
+    preparation = _copy_ahead(request_of(arguments), output, arguments.master)
+    output.answer(preparation, lambda: _preparation_text(preparation))
 
 
 def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:

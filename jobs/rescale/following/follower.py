@@ -123,9 +123,7 @@ class Follower:
 
     @contextmanager
     def following(self, *, pins_checkpoints: bool = True) -> Iterator[None]:
-        """Begin to follow the job, or go on, for a block that makes rounds.
-
-        If the block makes no rounds, `pins_checkpoints` may be False.
+        """Begin to follow the job, or go on, for the block; if this makes no rounds, `pins_checkpoints` may be False.
 
         Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
         left.

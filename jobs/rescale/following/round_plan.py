@@ -41,7 +41,7 @@ class RoundPlan(NamedTuple):
     def proof(self) -> Proof:
         """Proof for the round: by its changes if it continues a round, else by all records.
 
-        A light full run is proven by files.
+        A full run that writes little (`is_light`) compares RocksDB's files instead of their records.
         """
         if self.kind is not RoundKind.BASE:
             return Proof.CHANGES

@@ -42,7 +42,7 @@ def old_rows(operator: Operator, name: str, until_ms: int) -> OldRows:
     named_states = [state for state in states if state.name == name]
     if not named_states and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
-            "an unknown serializer hides the names of the keyed states, so no state can lose old rows",
+            "an unknown serializer hides the names of the keyed states, so no state's old rows can be left out",
             operator=operator.label,
             state=name,
             advice="let the TTL of the job itself remove old rows",

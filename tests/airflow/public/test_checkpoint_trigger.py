@@ -30,12 +30,12 @@ def fired(trigger: CheckpointTrigger, answers: list[Any], monkeypatch: pytest.Mo
         return answer
 
     async def run() -> list[int]:
-        numbers = []
+        checkpoint_numbers = []
         try:
             async for event in trigger.run():
-                numbers.append(event.payload["id"])
+                checkpoint_numbers.append(event.payload["id"])
         except LookupError:
-            return numbers
+            return checkpoint_numbers
         raise AssertionError("the trigger ended")
 
     monkeypatch.setattr("rescale.airflow.public.checkpoint_trigger.newest_checkpoint", newest)

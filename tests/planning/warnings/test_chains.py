@@ -17,7 +17,7 @@ _STATE = {"numbers": (DistributionMode.UNION, 2)}
 
 
 def _operator(uid: str, parallelism: int, *, is_generated: bool, has_state: bool = True) -> Operator:
-    """Return an operator with the id of this uid; a "generated" id does not follow from the operator's name."""
+    """Return an operator with the id of this uid. A "generated" one has another label, so its id is no uid's."""
     streams = tuple(element_stream(i, _STATE, operator_header()) for i in range(parallelism)) if has_state else ()
     return operator(uid, parallelism, elements=streams, label="map" if is_generated else None)
 

@@ -89,7 +89,8 @@ SOURCES = [
 ]
 WANTED = KeyGroupRange(3, 12)
 RIGHT = result(assemble(SOURCES, WANTED, 128))
-"""Files 10 to 12 are from the first source, without its oldest; 13 and 14 from the second; 15 and 16 are tombstones."""
+"""Files 10 to 12 are from the first source, whose file 4 has no wanted keys; 13 and 14 from the second; 15 and 16 are
+tombstones."""
 
 Change = Callable[[dict[str, LiveFile]], None]
 

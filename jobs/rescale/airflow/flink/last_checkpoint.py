@@ -102,9 +102,9 @@ def cancel_after_checkpoint(
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
     The first checkpoint may take long, so a second one follows at once: then few records arrive between the last
-    checkpoint and the cancel. The cancel comes right before Flink's cached answer about checkpoints expires.
-    `before_cancel` gets the number of the last checkpoint. The result is the time, by `time.monotonic`, from which all
-    of Flink's answers show the job's end.
+    checkpoint and the cancel. The cancel comes right before Flink's cached answer about checkpoints expires, if that
+    time can be told (`AnswerWatch`). `before_cancel` gets the number of the last checkpoint. The result is the time, by
+    `time.monotonic`, from which all of Flink's answers show the job's end.
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:

@@ -24,7 +24,7 @@ _RETRIES_TO_GO_BACK = 14
 """Retries for almost an hour: a job that was stopped does not run again until the task has succeeded."""
 
 
-def job_graph(
+def rescale_job_tasks(
     place_xcoms: PlaceXComs = None, closes_at: XComField | None = None, opens_at: XComField | None = None
 ) -> RescaleTasks:
     """Create the tasks of a running job's rescale, from the inspection of the job to its start.
@@ -80,6 +80,6 @@ def job_graph(
     )
 
 
-def running_job_graph() -> None:
+def rescale_running_job_tasks() -> None:
     """Create the tasks of a rescale of the running job that the form names."""
-    chain(job_graph().last_tasks, job_end_task([LOOK_TASK]))
+    chain(rescale_job_tasks().last_tasks, job_end_task([LOOK_TASK]))

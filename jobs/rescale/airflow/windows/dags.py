@@ -8,7 +8,7 @@ from rescale.airflow.assets import asset_of_window
 from rescale.airflow.ending import end_task
 from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.graph import rescale_graph
-from rescale.airflow.job.job_flow import job_graph
+from rescale.airflow.job.job_flow import rescale_job_tasks
 from rescale.airflow.job.job_tasks import job_end_task
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE_TASK, LOOK_TASK, OPEN_TASK, PLAN_TASK, XComField
 from rescale.airflow.windows.window import Window
@@ -31,7 +31,7 @@ def window_dag(window: Window) -> DAG:
         open_task, closes_at = open_window(window, asset), XComField(OPEN_TASK, "closes")
         if window.has_job:
             opens_at = XComField(OPEN_TASK, "opens", is_optional=True)
-            rescale_tasks = job_graph({"target": XComField(OPEN_TASK, "target")}, closes_at, opens_at)
+            rescale_tasks = rescale_job_tasks({"target": XComField(OPEN_TASK, "target")}, closes_at, opens_at)
             end = job_end_task([OPEN_TASK, LOOK_TASK], [CLOSE_TASK])
         else:
             rescale_tasks = rescale_graph(

@@ -77,7 +77,7 @@ def copied_size(plan: Plan, size: int) -> int:
 
 
 def _smallest_copy_size(plan: Plan, stream: PlannedStream) -> int:
-    """Return the smallest size of a copied part that keeps the stream within the store's limit of parts."""
+    """Return the smallest size of a copied part, so that the stream has at most half of the store's limit of parts."""
     least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
     return min(part_size(plan, stream.size), max(_SMALLEST_COPY_BYTES, least_size))
 

@@ -17,7 +17,10 @@ CELL_BYTES = 32 * 1024 * 1024
 
 
 def windows(blocks: Blocks, window_bytes: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of the blocks of each window; a larger block is a window of its own."""
+    """Yield (begin, end) of the blocks of each window of at most `window_bytes` bytes (default: `WINDOW_BYTES`).
+
+    A block larger than this is a window of its own.
+    """
     yield from _bounded_runs(blocks.sizes, WINDOW_BYTES if window_bytes is None else window_bytes)
 
 

@@ -23,7 +23,8 @@ from rescale.text.errors import RequestError
 def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped_ids: Collection[str]) -> tuple[OldRows, ...]:
     """Return the old rows that the requested `ages` stand for; `dropped_ids` are the ids of dropped operators.
 
-    Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
+    Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known, and
+    `UnsupportedError` if the last access of rows cannot be read.
     """
     dropped_rows: list[OldRows] = []
     for state, age in ages.items():

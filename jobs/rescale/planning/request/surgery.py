@@ -31,7 +31,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     """Return the surgery that a request asks for, with operator ids and states of the snapshot.
 
     Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if an operator cannot be
-    restarted, or if Kafka offsets to change cannot be read.
+    restarted, or if Kafka offsets to change, or the age of rows to leave out, cannot be read.
     """
     renames = request.kafka.merged_renames(request.renames)
     surgery = resolve_operator_surgery(

@@ -25,7 +25,7 @@ from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
-    """File `name` of source database `source_number`, from 0 on."""
+    """File `name` of a source database; the databases are counted from 0 (`source_number`)."""
 
     source_number: int
     name: str

@@ -111,7 +111,10 @@ def _one_run(key_groups: KeyGroupRange) -> BlockRuns:
 
 
 def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> BlockRuns | None:
-    """Return the runs of a file's blocks; None if the index is too large, or only RocksDB's library can read it."""
+    """Return first and last key group and size of each block of a file; None if they are unknown.
+
+    They are unknown if the index is too large, lists no block, or only RocksDB's library can read it.
+    """
     prefix_length = prefix_size(operator.max_parallelism)
     try:
         table_reader = open_table(table, files)

@@ -31,7 +31,7 @@ OPERATOR = "clicks-per-user"
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    """Return the plan of a moved result that continues a base; the later checkpoint is a copy of the earlier one."""
+    """Return the plan of a later checkpoint's result, which continues the earlier one's; both checkpoints are equal."""
     folder = tmp_path_factory.mktemp("continued")
     earlier, later = (edited.relocated("2-rocksdb-native", folder / name) for name in ("earlier", "later"))
     base(earlier, folder / "base", "3")

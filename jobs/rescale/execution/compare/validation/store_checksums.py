@@ -76,16 +76,17 @@ def matching_checksums(
 ) -> dict[FileCheck, Checksum]:
     """Return the checksum of each file whose checksums are equal on both sides, without reading the files.
 
-    Most ETags contain a checksum; the store is asked only for the checksums of other files.
+    ETags of objects that were put whole are checksums. The store is asked only for those files whose ETags on both
+    sides are not equal checksums.
     """
     checksum_by_check = {
         check: checksum for check in checks if (checksum := _common_etag_checksum(source, result, check)) is not None
     }
     comparer = _ChecksumComparer(_SnapshotChecksums(source, source), _SnapshotChecksums(result, result))
-    checks_without_etag = [check for check in checks if check not in checksum_by_check]
-    comparer.fetch((), checks_without_etag)
+    unproven_checks = [check for check in checks if check not in checksum_by_check]
+    comparer.fetch((), unproven_checks)
     return checksum_by_check | {
-        check: checksum for check in checks_without_etag if (checksum := comparer.checksum_of_file(check)) is not None
+        check: checksum for check in unproven_checks if (checksum := comparer.checksum_of_file(check)) is not None
     }
 
 
