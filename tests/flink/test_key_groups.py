@@ -17,7 +17,7 @@ from rescale.flink.key_groups import (
 
 
 @pytest.mark.parametrize(
-    ("code", "mixed", "of_128", "of_1000"),
+    ("code", "murmur_code", "group_of_128", "group_of_1000"),
     [
         (0, 593689054, 94, 54),
         (1, 68075478, 86, 478),
@@ -31,10 +31,12 @@ from rescale.flink.key_groups import (
         (99162322, 1715862179, 35, 179),
     ],
 )
-def test_murmur_and_key_groups_equal_those_of_flink(code: int, mixed: int, of_128: int, of_1000: int) -> None:
-    assert murmur(code) == mixed
-    assert key_group_of_hash(code, 128) == of_128
-    assert key_group_of_hash(code, 1000) == of_1000
+def test_murmur_and_key_groups_equal_those_of_flink(
+    code: int, murmur_code: int, group_of_128: int, group_of_1000: int
+) -> None:
+    assert murmur(code) == murmur_code
+    assert key_group_of_hash(code, 128) == group_of_128
+    assert key_group_of_hash(code, 1000) == group_of_1000
 
 
 @pytest.mark.parametrize(
@@ -54,9 +56,9 @@ def test_key_group_ranges_equal_those_of_flink(
 
 @pytest.mark.parametrize(("first", "last", "key_groups"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
 def test_range_iterates_over_the_key_groups_that_it_contains(first: int, last: int, key_groups: list[int]) -> None:
-    own = KeyGroupRange(first, last)
-    assert [*own] == [number for number in range(12) if number in own] == key_groups
-    assert len(own) == len(key_groups)
+    group_range = KeyGroupRange(first, last)
+    assert [*group_range] == [number for number in range(12) if number in group_range] == key_groups
+    assert len(group_range) == len(key_groups)
 
 
 @given(st.integers(1, 2000).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m))))
@@ -79,8 +81,8 @@ def test_key_group_at_a_divisor_is_the_old_key_group_modulo_the_divisor(code: in
 
 def test_empty_range_has_length_0_and_prints_as_none() -> None:
     """This includes the intersection of two disjoint ranges, whose end lies well before its start."""
-    apart = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
-    assert (len(apart), str(apart), 5 in apart) == (0, "none", False)
+    empty_range = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
+    assert (len(empty_range), str(empty_range), 5 in empty_range) == (0, "none", False)
     assert (len(KeyGroupRange(4, 4)), str(KeyGroupRange(4, 4))) == (1, "4-4")
 
 

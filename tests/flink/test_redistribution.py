@@ -19,53 +19,53 @@ def elements(share: StateShare) -> list[tuple[int, int]]:
     return [(run.source, i) for run in share.runs for i in range(run.first, run.first + run.count)]
 
 
-def named(shares: list[StateShare], name: str) -> list[tuple[int, int]]:
+def elements_of_state(shares: list[StateShare], name: str) -> list[tuple[int, int]]:
     return next(elements(share) for share in shares if share.name == name)
 
 
-A = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)]
-B = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+ELEMENTS_OF_A = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)]
+ELEMENTS_OF_B = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "of_a", "of_b"),
+    ("parallelism", "runs_of_a", "runs_of_b"),
     [
         (3, [[0, 1, 2], [3, 4], [5, 6]], [[4], [0, 1], [2, 3]]),
         (4, [[0, 1], [2, 3], [4, 5], [6]], [[2], [3], [4], [0, 1]]),
     ],
 )
 def test_split_elements_are_dealt_as_flink_deals_them(
-    parallelism: int, of_a: list[list[int]], of_b: list[list[int]]
+    parallelism: int, runs_of_a: list[list[int]], runs_of_b: list[list[int]]
 ) -> None:
     old = [
         [StateLayout("A", SPLIT, 3), StateLayout("B", SPLIT, 2)],
         [StateLayout("A", SPLIT, 4), StateLayout("B", SPLIT, 3)],
     ]
     new = redistribute(old, parallelism)
-    assert [named(shares, "A") for shares in new] == [[A[i] for i in run] for run in of_a]
-    assert [named(shares, "B") for shares in new] == [[B[i] for i in run] for run in of_b]
+    assert [elements_of_state(shares, "A") for shares in new] == [[ELEMENTS_OF_A[i] for i in run] for run in runs_of_a]
+    assert [elements_of_state(shares, "B") for shares in new] == [[ELEMENTS_OF_B[i] for i in run] for run in runs_of_b]
 
 
 def test_split_elements_are_dealt_in_consecutive_runs() -> None:
     old = [[StateLayout("s", SPLIT, 2)], [StateLayout("s", SPLIT, 2)]]
-    assert [named(shares, "s") for shares in redistribute(old, 3)] == [[(0, 0), (0, 1)], [(1, 0)], [(1, 1)]]
+    assert [elements_of_state(shares, "s") for shares in redistribute(old, 3)] == [[(0, 0), (0, 1)], [(1, 0)], [(1, 1)]]
 
 
 def test_broadcast_copies_are_spread_round_robin() -> None:
     old = [[StateLayout("b", BROADCAST, 1)], [], [StateLayout("b", BROADCAST, 1)]]
-    assert [named(shares, "b") for shares in redistribute(old, 5)] == [[(i, 0)] for i in (0, 2, 0, 2, 0)]
+    assert [elements_of_state(shares, "b") for shares in redistribute(old, 5)] == [[(i, 0)] for i in (0, 2, 0, 2, 0)]
 
 
 def test_subtasks_without_a_broadcast_copy_are_skipped() -> None:
     """Some subtasks, or all, may list a state without having a copy of it."""
     old = [[StateLayout("b", BROADCAST, count)] for count in (0, 1, 1)]
-    assert [named(shares, "b") for shares in redistribute(old, 4)] == [[(i, 0)] for i in (1, 2, 1, 2)]
-    nothing = [[StateLayout("b", BROADCAST, 0)], []]
-    assert [named(shares, "b") for shares in redistribute(nothing, 3)] == [[], [], []]
+    assert [elements_of_state(shares, "b") for shares in redistribute(old, 4)] == [[(i, 0)] for i in (1, 2, 1, 2)]
+    without_copies = [[StateLayout("b", BROADCAST, 0)], []]
+    assert [elements_of_state(shares, "b") for shares in redistribute(without_copies, 3)] == [[], [], []]
 
 
 @pytest.mark.parametrize(
-    ("states", "order"),
+    ("state_count", "order"),
     [
         (
             5,
@@ -86,20 +86,20 @@ def test_subtasks_without_a_broadcast_copy_are_skipped() -> None:
         ),
     ],
 )
-def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) -> None:
+def test_states_come_in_the_order_of_javas_hash_maps(state_count: int, order: str) -> None:
     """The expected orders were recorded from a `HashMap` of Java 17.
 
     They cover tables that grow, full buckets, and hashes beyond 16 bits. Since each state here has one element, subtask
     i gets the i-th state in that order.
     """
-    old = [[StateLayout(f"state-of-subtask-{s}-{i * 7919}", SPLIT, 1) for i in range(states)] for s in range(2)]
-    new = redistribute(old, 2 * states)
-    met = [share.name.removeprefix("state-of-subtask-") for shares in new for share in shares if share.runs]
-    assert met == order.split()
+    old = [[StateLayout(f"state-of-subtask-{s}-{i * 7919}", SPLIT, 1) for i in range(state_count)] for s in range(2)]
+    new = redistribute(old, 2 * state_count)
+    names_in_order = [share.name.removeprefix("state-of-subtask-") for shares in new for share in shares if share.runs]
+    assert names_in_order == order.split()
 
 
 @pytest.mark.parametrize(
-    ("states", "every", "subtasks", "order"),
+    ("state_count", "every", "subtasks", "order"),
     [
         (12, 1, 1, "79190 71271 31676 7919 55433 47514 87109 15838 63352 39595 23757 0"),
         (13, 1, 1, "79190 71271 7919 31676 55433 47514 87109 15838 95028 63352 39595 23757 0"),
@@ -124,23 +124,25 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
     ],
 )
 def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of_one_mode(
-    states: int, every: int, subtasks: int, order: str
+    state_count: int, every: int, subtasks: int, order: str
 ) -> None:
     """The expected orders were recorded from two maps of Java 17, for `subtasks` that list the same states.
 
-    The map of a handle was created with room for all `states` states, of which each `every`-th has the mode
+    The map of a handle was created with room for all `state_count` states, of which each `every`-th has the mode
     SPLIT_DISTRIBUTE. The map of the repartitioner has only the states of this mode; it grows before it looks one up.
     """
-    layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
+    layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(state_count)]
     new = redistribute([layout] * subtasks, subtasks * len(order.split()))
-    met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
-    assert [name.removeprefix("state-") for name in met] == [name for name in order.split() for _ in range(subtasks)]
+    names_in_order = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
+    assert [name.removeprefix("state-") for name in names_in_order] == [
+        name for name in order.split() for _ in range(subtasks)
+    ]
 
 
 def test_same_parallelism_leaves_all_elements_in_place() -> None:
     old = [[StateLayout("s", SPLIT, 5), StateLayout("u", UNION, 1)], []]
     new = redistribute(old, 2)
-    assert named(new[0], "s") == [(0, i) for i in range(5)]
+    assert elements_of_state(new[0], "s") == [(0, i) for i in range(5)]
     assert new[1] == []
 
 
@@ -182,13 +184,15 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
     assert dealt == dealt_elements
     if parallelism != len(old):
         for name in {state.name for layout in old for state in layout}:
-            counts = [len(named(shares, name)) for shares in new]
+            counts = [len(elements_of_state(shares, name)) for shares in new]
             assert max(counts) - min(counts) <= 1
 
 
-def run_by_run(counts: list[int], position: int, count: int) -> list[tuple[int, int]]:
+def slice_of_all_elements(counts: list[int], position: int, count: int) -> list[tuple[int, int]]:
     """Slow twin of the rule: list the elements of all old subtasks, one after the other, and take a slice."""
-    return [(source, i) for source, elements in enumerate(counts) for i in range(elements)][position : position + count]
+    return [(source, i) for source, element_count in enumerate(counts) for i in range(element_count)][
+        position : position + count
+    ]
 
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 12))
@@ -199,7 +203,7 @@ def test_union_runs_equal_those_of_the_slow_twin(counts: list[int], parallelism:
         return
     for subtask, shares in enumerate(dealt):
         count = total // parallelism + (subtask < total % parallelism)
-        assert [element for share in shares for element in elements(share)] == run_by_run(counts, at, count)
+        assert [element for share in shares for element in elements(share)] == slice_of_all_elements(counts, at, count)
         assert all(run.count for share in shares for run in share.runs)
         at += count
     assert at == total

@@ -8,7 +8,7 @@ from rescale.flink.start import common_parallelism, start_of
 
 
 @pytest.mark.parametrize(
-    ("parallelisms", "in_command"),
+    ("parallelisms", "command_parallelism"),
     [
         ([2, 2, 6], 2),
         ([2, 6], 6),
@@ -20,11 +20,11 @@ from rescale.flink.start import common_parallelism, start_of
         ([], 1),
     ],
 )
-def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], in_command: int) -> None:
+def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], command_parallelism: int) -> None:
     """The command line sets the parallelism of most operators, and the job's code those of the others."""
     shapes = [(parallelism, 128) for parallelism in parallelisms]
     start = start_of("/result", shapes, shapes)
-    assert start.command == f"flink run -s /result -p {in_command} <your-job.jar>"
+    assert start.command == f"flink run -s /result -p {command_parallelism} <your-job.jar>"
 
 
 def test_start_command_does_not_claim_a_result_that_refers_to_other_files() -> None:

@@ -58,8 +58,8 @@ def test_operator_header_ends_at_the_first_element_and_is_written_back_unchanged
     header = read_operator_state_header(data, elements.where)
     assert write_operator_state_header(header) == data
     assert merge_operator_state_headers([header, header]) == header
-    listed = {state.name for state in (*header.list_states, *header.broadcast_states)}
-    assert {state.name for state in elements.stream.states} == listed
+    listed_names = {state.name for state in (*header.list_states, *header.broadcast_states)}
+    assert {state.name for state in elements.stream.states} == listed_names
 
 
 @pytest.mark.parametrize("name", names())
@@ -77,16 +77,16 @@ def test_header_and_elements_make_up_the_whole_stream(name: str) -> None:
             assert len(stream.header) + total == stream.extent.length
 
 
-Reader = tuple[bytes, Callable[[bytes, str], object]]
+HeaderAndReader = tuple[bytes, Callable[[bytes, str], object]]
 
-READERS: list[Reader] = [
+HEADERS_AND_READERS: list[HeaderAndReader] = [
     *((data, read_keyed_header) for data in {keyed.stream.header for keyed in keyed_streams()}),
     *((data, read_operator_state_header) for data in {elements.stream.header for elements in element_streams()}),
 ]
 """Each distinct header, with its reader."""
 
 
-def damaged(data: bytes) -> Iterator[bytes]:
+def damaged_variants(data: bytes) -> Iterator[bytes]:
     """Yield the header cut off, with a flipped byte, and with the largest length, each at about 40 places."""
     step = max(1, len(data) // 40)
     for at in range(len(data) % step, len(data), step):
@@ -98,18 +98,18 @@ def damaged(data: bytes) -> Iterator[bytes]:
 def test_damaged_header_is_read_or_refused() -> None:
     """Damage in a name is read as another name."""
     refusals = 0
-    for data, read in READERS:
-        for changed in damaged(data):
+    for data, read in HEADERS_AND_READERS:
+        for damaged_data in damaged_variants(data):
             with suppress(SnapshotError, UnknownSerializerError):
-                read(changed, "header")
+                read(damaged_data, "header")
                 refusals -= 1
             refusals += 1
     assert refusals > 1000
 
 
 @in_shares
-def test_truncated_header_of_flink_is_refused(share: Share[Reader]) -> None:
-    for data, read in share(READERS):
+def test_truncated_header_of_flink_is_refused(share: Share[HeaderAndReader]) -> None:
+    for data, read in share(HEADERS_AND_READERS):
         for end in range(0, len(data), 7):
             with pytest.raises((SnapshotError, UnknownSerializerError)):
                 read(data[:end], "header")

@@ -15,14 +15,14 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
 
-SOURCE = Path(__file__).with_name("JavaObjects.java")
-BEHIND = b"\xffwhat follows"
+JAVA_SOURCE = Path(__file__).with_name("JavaObjects.java")
+BYTES_BEHIND = b"\xffwhat follows"
 
 
 @pytest.fixture(scope="module")
 def streams() -> dict[str, bytes]:
     """Object streams by name, written by a Java program."""
-    return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed_by(SOURCE).splitlines())}
+    return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed_by(JAVA_SOURCE).splitlines())}
 
 
 def read(data: bytes) -> object:
@@ -33,9 +33,9 @@ def test_java_object_is_read_to_its_last_byte(streams: dict[str, bytes]) -> None
     assert len(streams) > 10
     for name, data in streams.items():
         if name != "nested-200":
-            reader = ByteReader(data + BEHIND, name)
+            reader = ByteReader(data + BYTES_BEHIND, name)
             read_java_object(reader)
-            assert reader.raw(reader.remaining) == BEHIND, name
+            assert reader.raw(reader.remaining) == BYTES_BEHIND, name
 
 
 def test_strings_enums_and_classes_are_read(streams: dict[str, bytes]) -> None:
@@ -85,10 +85,10 @@ def test_truncated_stream_is_refused() -> None:
             read(data[:end])
 
 
-HEADER = bytes.fromhex("aced0005")
+STREAM_HEADER = bytes.fromhex("aced0005")
 
 
-def described_class(name: bytes, flags: int, rest: bytes) -> bytes:
+def class_description(name: bytes, flags: int, rest: bytes) -> bytes:
     return b"\x72" + struct.pack(">H", len(name)) + name + bytes(8) + bytes((flags,)) + rest
 
 
@@ -101,23 +101,32 @@ def reference(handle: int) -> bytes:
     [
         (b"", "ends too early"),
         (b"PK\x03\x04", "not a Java object stream"),
-        (HEADER + b"\x00", "not the beginning of a Java object"),
-        (HEADER + b"\x77\x01x", "not the beginning of a Java object"),
-        (HEADER + b"\x71\x00\x7e\x00\x00", "not read yet"),
-        (HEADER + b"\x71\xff\xff\xff\xff", "not read yet"),
-        (HEADER + b"\x73\x70", "not a Java class"),
-        (HEADER + b"\x73\x74\x00\x01x", "not a Java class"),
-        (HEADER + b"\x7e" + described_class(b"E", 0x12, b"\0\0\x78\x70") + b"\x70", "not a Java string"),
-        (HEADER + described_class(b"A", 2, b"\xff\xff"), "negative number of fields"),
-        (HEADER + described_class(b"A", 2, b"\0\x01Q\0\x01q"), "not a Java type"),
-        (HEADER + described_class(b"A", 2, b"\0\0\x78\x71\x00\x7e\x00\x00"), "not read yet"),
-        (HEADER + described_class(b"A", 2, b"\0\0\x78\x74\x00\x01x"), "not a Java class"),
-        (HEADER + b"\x75" + described_class(b"A", 2, b"\0\0\x78\x70") + b"\0\0\0\0", "not the class of a Java array"),
-        (HEADER + b"\x75" + described_class(b"[I", 2, b"\0\0\x78\x70") + b"\x7f\xff\xff\xff", "an impossible count"),
-        (HEADER + b"\x75" + described_class(b"[[I", 2, b"\0\0\x78\x70") + b"\xff\xff\xff\xff", "an impossible count"),
-        (HEADER + b"\x7c\x7f\xff\xff\xff\xff\xff\xff\xff", "ends too early"),
-        (HEADER + b"\x7c\0\0\0\0\0\0\0\x01\0", "modified UTF-8"),
-        (HEADER + described_class(b"A", 2, b"\0\0\x78") * 200, "nested too deep"),
+        (STREAM_HEADER + b"\x00", "not the beginning of a Java object"),
+        (STREAM_HEADER + b"\x77\x01x", "not the beginning of a Java object"),
+        (STREAM_HEADER + b"\x71\x00\x7e\x00\x00", "not read yet"),
+        (STREAM_HEADER + b"\x71\xff\xff\xff\xff", "not read yet"),
+        (STREAM_HEADER + b"\x73\x70", "not a Java class"),
+        (STREAM_HEADER + b"\x73\x74\x00\x01x", "not a Java class"),
+        (STREAM_HEADER + b"\x7e" + class_description(b"E", 0x12, b"\0\0\x78\x70") + b"\x70", "not a Java string"),
+        (STREAM_HEADER + class_description(b"A", 2, b"\xff\xff"), "negative number of fields"),
+        (STREAM_HEADER + class_description(b"A", 2, b"\0\x01Q\0\x01q"), "not a Java type"),
+        (STREAM_HEADER + class_description(b"A", 2, b"\0\0\x78\x71\x00\x7e\x00\x00"), "not read yet"),
+        (STREAM_HEADER + class_description(b"A", 2, b"\0\0\x78\x74\x00\x01x"), "not a Java class"),
+        (
+            STREAM_HEADER + b"\x75" + class_description(b"A", 2, b"\0\0\x78\x70") + b"\0\0\0\0",
+            "not the class of a Java array",
+        ),
+        (
+            STREAM_HEADER + b"\x75" + class_description(b"[I", 2, b"\0\0\x78\x70") + b"\x7f\xff\xff\xff",
+            "an impossible count",
+        ),
+        (
+            STREAM_HEADER + b"\x75" + class_description(b"[[I", 2, b"\0\0\x78\x70") + b"\xff\xff\xff\xff",
+            "an impossible count",
+        ),
+        (STREAM_HEADER + b"\x7c\x7f\xff\xff\xff\xff\xff\xff\xff", "ends too early"),
+        (STREAM_HEADER + b"\x7c\0\0\0\0\0\0\0\x01\0", "modified UTF-8"),
+        (STREAM_HEADER + class_description(b"A", 2, b"\0\0\x78") * 200, "nested too deep"),
     ],
 )
 def test_malformed_stream_is_refused(data: bytes, what: str) -> None:
@@ -127,13 +136,13 @@ def test_malformed_stream_is_refused(data: bytes, what: str) -> None:
 
 def test_number_of_super_classes_is_limited() -> None:
     """Each class refers to the previous one by reference, so the limit on nesting does not apply."""
-    classes = [described_class(b"A", 2, b"\0\0\x78" + (b"\x70" if n == 0 else reference(n))) for n in range(200)]
-    holder = described_class(b"H", 2, b"\0\0" + b"".join(classes) + b"\x78\x70")
+    classes = [class_description(b"A", 2, b"\0\0\x78" + (b"\x70" if n == 0 else reference(n))) for n in range(200)]
+    holder = class_description(b"H", 2, b"\0\0" + b"".join(classes) + b"\x78\x70")
     with pytest.raises(SnapshotError, match="too many super classes"):
-        read(HEADER + holder)
+        read(STREAM_HEADER + holder)
 
 
 def test_externalizable_without_block_marks_is_refused() -> None:
     """Stream protocol 1 wrote `Externalizable` objects without block marks, so their end is unknown."""
     with pytest.raises(UnsupportedError, match="in the old Externalizable format, which has no end mark"):
-        read(HEADER + b"\x73" + described_class(b"External", 4, b"\0\0\x78\x70"))
+        read(STREAM_HEADER + b"\x73" + class_description(b"External", 4, b"\0\0\x78\x70"))

@@ -20,10 +20,10 @@ def compressed(*pieces: bytes) -> bytes:
     return b"".join(compressor.feed(piece) for piece in pieces) + compressor.finish()
 
 
-def decompressed(stream: bytes, piece: int | None = None) -> bytes:
-    """Return the content of a stream that is fed in pieces of `piece` bytes."""
+def decompressed(stream: bytes, piece_size: int | None = None) -> bytes:
+    """Return the content of a stream that is fed in pieces of `piece_size` bytes."""
     decompressor = FramedDecompressor()
-    size = piece or max(1, len(stream))
+    size = piece_size or max(1, len(stream))
     content = b"".join(decompressor.feed(stream[at : at + size]) for at in range(0, len(stream), size))
     decompressor.finish()
     return content
@@ -47,9 +47,9 @@ def test_stream_without_identifier_is_refused() -> None:
 
 
 @given(st.binary(max_size=100), st.integers(1, 9))
-def test_stream_is_decompressed_in_pieces_of_any_size(content: bytes, piece: int) -> None:
+def test_stream_is_decompressed_in_pieces_of_any_size(content: bytes, piece_size: int) -> None:
     stream = compressed(content) + compressed(content * 20)
-    assert decompressed(stream, piece) == content * 21
+    assert decompressed(stream, piece_size) == content * 21
 
 
 @given(contents)
@@ -96,8 +96,8 @@ def test_plain_stream_of_an_empty_heap_state_equals_flinks() -> None:
 
 
 def test_identifiers_and_skippable_chunks_are_skipped_anywhere() -> None:
-    first, two = compressed(b"one"), compressed(b"two")
-    assert decompressed(first + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
+    one, other = compressed(b"one"), compressed(b"two")
+    assert decompressed(one + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + other) == b"onetwo"
 
 
 def test_part_of_a_stream_is_read_without_identifier_on_request() -> None:
@@ -110,14 +110,14 @@ def test_part_of_a_stream_is_read_without_identifier_on_request() -> None:
     decompressor.finish()
 
 
-LONG = b"flink " * 40
+LONG_CONTENT = b"flink " * 40
 
 
 @pytest.mark.parametrize(
     ("stream", "what"),
     [
         (IDENTIFIER[:-1], "ends inside"),
-        (compressed(LONG)[:-1], "ends inside"),
+        (compressed(LONG_CONTENT)[:-1], "ends inside"),
         (IDENTIFIER + b"\xff\x06\x00\x00sNaPpX", "not a snappy chunk"),
         (IDENTIFIER + b"\x02\x00\x00\x00", "not a snappy chunk"),
         (IDENTIFIER + b"\x7f\x01\x00\x00x", "not a snappy chunk"),
@@ -136,28 +136,30 @@ def test_damaged_stream_is_refused(stream: bytes, what: str) -> None:
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_flipped_byte_is_refused_or_skips_the_chunk(flip: int) -> None:
     """A flip can turn a chunk into a skippable one: the stream is then valid, with other content."""
-    stream = compressed(LONG)
+    stream = compressed(LONG_CONTENT)
     for at in range(len(stream)):
         with suppress(SnapshotError):
-            assert decompressed(stream[:at] + bytes((stream[at] ^ flip,)) + stream[at + 1 :]) in (LONG, b"")
+            assert decompressed(stream[:at] + bytes((stream[at] ^ flip,)) + stream[at + 1 :]) in (LONG_CONTENT, b"")
 
 
-@pytest.mark.parametrize("claim", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x81\x80\x04"])
-def test_block_that_claims_an_impossible_size_is_refused(claim: bytes) -> None:
-    body = b"aaaa" + claim + bytes(20)
+@pytest.mark.parametrize("claimed_size", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x81\x80\x04"])
+def test_block_that_claims_an_impossible_size_is_refused(claimed_size: bytes) -> None:
+    body = b"aaaa" + claimed_size + bytes(20)
     with pytest.raises(SnapshotError, match="more than 64 KiB"):
         decompressed(IDENTIFIER + b"\x00" + len(body).to_bytes(3, "little") + body)
 
 
-COMPRESSED = [keyed for keyed in keyed_streams() if keyed.stream.parsed is not None and keyed.stream.parsed.compressed]
+COMPRESSED_STREAMS = [
+    keyed for keyed in keyed_streams() if keyed.stream.parsed is not None and keyed.stream.parsed.compressed
+]
 
 
-@pytest.mark.parametrize("keyed", COMPRESSED, ids=lambda keyed: keyed.where)
+@pytest.mark.parametrize("keyed", COMPRESSED_STREAMS, ids=lambda keyed: keyed.where)
 def test_compressed_groups_of_flink_are_read_and_compressed_again(keyed: Keyed) -> None:
     """Chunks stored uncompressed come out unchanged. Compressed ones may differ: our snappy is another library."""
-    header = 4 if keyed.stream.framing is Framing.HEAP else 0
+    header_size = 4 if keyed.stream.framing is Framing.HEAP else 0
     for _, group in keyed.groups():
-        for rest in group[header:].split(IDENTIFIER)[1:]:
+        for rest in group[header_size:].split(IDENTIFIER)[1:]:
             stream = IDENTIFIER + rest
             content = decompressed(stream)
             assert bytes(cramjam.snappy.decompress(stream)) == content
@@ -169,7 +171,7 @@ def test_compressed_groups_of_flink_are_read_and_compressed_again(keyed: Keyed) 
 def test_fixtures_hold_compressed_and_uncompressed_chunks() -> None:
     kinds = {
         kind
-        for keyed in COMPRESSED
+        for keyed in COMPRESSED_STREAMS
         if keyed.stream.framing is Framing.CANONICAL
         for _, group in keyed.groups()
         for kind, _ in chunks(group)

@@ -36,7 +36,7 @@ def test_partitions_are_assigned_round_robin_from_the_subtask_of_their_topic(
 
 
 @pytest.mark.parametrize(
-    ("offset", "stop", "position"),
+    ("offset", "stop_offset", "next_and_stop"),
     [
         (41, NO_STOP, (41, None)),
         (0, 90, (0, 90)),
@@ -47,36 +47,43 @@ def test_partitions_are_assigned_round_robin_from_the_subtask_of_their_topic(
     ],
 )
 def test_split_is_read_with_its_next_and_stop_offsets(
-    offset: int, stop: int, position: tuple[int | StartAt, int | StartAt | None]
+    offset: int, stop_offset: int, next_and_stop: tuple[int | StartAt, int | StartAt | None]
 ) -> None:
-    element = reader_element("orders", 2, offset, stop)
-    assert read_split(read_reader_element(element)) == Position(ORDERS[2], *position)
+    element = reader_element("orders", 2, offset, stop_offset)
+    assert read_split(read_reader_element(element)) == Position(ORDERS[2], *next_and_stop)
 
 
 def test_enumerator_state_of_every_version_is_read() -> None:
     splits = [split("orders", partition, 7 * partition) for partition in range(3)]
-    names = [utf("orders") + i32(partition) for partition in range(3)]
-    sized = [i32(len(split)) + split for split in splits]
-    by_subtask = i32(0, 2, 0, 2) + sized[0] + sized[2] + i32(1, 1) + sized[1]
-    whole = [
+    partition_entries = [utf("orders") + i32(partition) for partition in range(3)]
+    sized_splits = [i32(len(split)) + split for split in splits]
+    by_subtask = i32(0, 2, 0, 2) + sized_splits[0] + sized_splits[2] + i32(1, 1) + sized_splits[1]
+    cases = [
         (by_subtask, EnumeratorState((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
-        (i32(3) + b"".join(names), EnumeratorState(tuple(ORDERS), ())),
+        (i32(3) + b"".join(partition_entries), EnumeratorState(tuple(ORDERS), ())),
         (
-            i32(3) + names[0] + i32(0) + names[1] + i32(1) + names[2] + i32(0) + b"\1",
+            i32(3)
+            + partition_entries[0]
+            + i32(0)
+            + partition_entries[1]
+            + i32(1)
+            + partition_entries[2]
+            + i32(0)
+            + b"\1",
             EnumeratorState((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], StartAt.UNSET),)),
         ),
         (
-            i32(3, 0) + sized[0] + i32(0) + sized[1] + i32(1) + sized[2] + i32(0) + b"\0",
+            i32(3, 0) + sized_splits[0] + i32(0) + sized_splits[1] + i32(1) + sized_splits[2] + i32(0) + b"\0",
             EnumeratorState((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], 7),)),
         ),
     ]
-    for version, (state, expected) in enumerate(whole):
+    for version, (state, expected) in enumerate(cases):
         enumerator = read_enumerator(i32(1) + versioned(version, state))
         assert enumerator == expected
         assert enumerator.partitions == set(ORDERS)
-        for longer in (state + b"\0", state[:-1]):
+        for damaged_state in (state + b"\0", state[:-1]):
             with pytest.raises(SnapshotError):
-                read_enumerator(i32(1) + versioned(version, longer))
+                read_enumerator(i32(1) + versioned(version, damaged_state))
 
 
 def test_unknown_versions_are_refused() -> None:
@@ -89,7 +96,7 @@ def test_unknown_versions_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "damaged_state",
     [
         enumerator([("orders", 0, 2)]),
         enumerator([("orders", -1, 0)]),
@@ -99,9 +106,9 @@ def test_unknown_versions_are_refused() -> None:
         i32(1) + versioned(2, i32(2**31 - 1)),
     ],
 )
-def test_damaged_enumerator_state_is_refused(damaged: bytes) -> None:
+def test_damaged_enumerator_state_is_refused(damaged_state: bytes) -> None:
     with pytest.raises(SnapshotError):
-        read_enumerator(damaged)
+        read_enumerator(damaged_state)
 
 
 def test_consumer_element_is_read() -> None:
@@ -118,7 +125,7 @@ def test_consumer_element_of_any_topic_is_read(topic: str, partition: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("last", "following"),
+    ("last_offset", "next_offset"),
     [
         (-1, 0),
         (-915623761776, StartAt.UNSET),
@@ -127,8 +134,8 @@ def test_consumer_element_of_any_topic_is_read(topic: str, partition: int) -> No
         (-915623761773, StartAt.COMMITTED),
     ],
 )
-def test_next_offset_follows_the_last_offset_of_the_consumer(last: int, following: int | StartAt) -> None:
-    assert read_consumer_element(consumer_element("orders", 1, last)).next == following
+def test_next_offset_follows_the_last_offset_of_the_consumer(last_offset: int, next_offset: int | StartAt) -> None:
+    assert read_consumer_element(consumer_element("orders", 1, last_offset)).next == next_offset
 
 
 def test_damaged_elements_are_refused() -> None:

@@ -29,7 +29,7 @@ KEY_TYPES = {
     "Tuple2<Int, Boolean>": Tuple([HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Boolean"]]),
     "BigDecimal": HASHABLE_LEAVES["BigDecimal"],
 }
-FIXED_LENGTH = ("Long", "Tuple2<Int, Boolean>")
+FIXED_LENGTH_TYPES = ("Long", "Tuple2<Int, Boolean>")
 
 
 class Kind(NamedTuple):
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
     namespace: bytes
     namespaces: st.SearchStrategy[bytes]
-    sort: str = "VALUE"
+    state_type: str = "VALUE"
     is_variable: bool = False
 
 
@@ -60,8 +60,8 @@ KINDS = {
 def header_of(key_type: JavaType, *names: str) -> KeyedHeader:
     states = [
         timers(name, key_type.snapshot, kind.namespace)
-        if kind.sort == "TIMERS"
-        else keyed(name, kind.namespace, kind.sort)
+        if kind.state_type == "TIMERS"
+        else keyed(name, kind.namespace, kind.state_type)
         for name, kind in KINDS.items()
         if not names or name in names
     ]
@@ -69,9 +69,9 @@ def header_of(key_type: JavaType, *names: str) -> KeyedHeader:
 
 
 def key_of(kind: Kind, ambiguous: bool, key: bytes, namespace: bytes, user_key: bytes = b"", time: int = 0) -> bytes:
-    if kind.sort == "TIMERS":
+    if kind.state_type == "TIMERS":
         return timer(time, key, namespace)
-    user_key = user_key if kind.sort == "MAP" else b""
+    user_key = user_key if kind.state_type == "MAP" else b""
     return composite_key(key, namespace, ambiguous=ambiguous and kind.is_variable, user_key=user_key)
 
 
@@ -83,7 +83,7 @@ def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[objec
         value = draw(key_type.values)
         namespace, user_key = draw(kind.namespaces), draw(st.binary(max_size=5))
         time = draw(st.integers(-(1 << 63), (1 << 63) - 1))
-        key = key_of(kind, name not in FIXED_LENGTH, key_type.write(value), namespace, user_key, time)
+        key = key_of(kind, name not in FIXED_LENGTH_TYPES, key_type.write(value), namespace, user_key, time)
         records.append(Record(state_id, key, draw(st.binary(max_size=5))))
         values.append(value)
     return key_type, records, values
@@ -101,22 +101,22 @@ def test_hash_function_gets_the_key_without_namespace(
     drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject
 ) -> None:
     key_type, records, values = drawn
-    hashed: list[bytes] = []
+    hashed_keys: list[bytes] = []
 
-    def function(key: bytes) -> int:
-        hashed.append(key)
-        return len(hashed)
+    def hash_function(key: bytes) -> int:
+        hashed_keys.append(key)
+        return len(hashed_keys)
 
     header = header_of(key_type)
     program = composite_keys(header, KNOWN_HASH)._key_program if data.draw(st.booleans()) else None
-    keys = CompositeKeys(header, program, FunctionHash("own:hash", function))
+    keys = CompositeKeys(header, program, FunctionHash("own:hash", hash_function))
     if program is None:  # a namespace of fixed size tells where its key ends
         kinds = [list(KINDS.values())[record.state] for record in records]
-        plain = [i for i, kind in enumerate(kinds) if kind.sort != "MAP" and not kind.is_variable]
-        records, values = [records[i] for i in plain], [values[i] for i in plain]
+        plain_indices = [i for i, kind in enumerate(kinds) if kind.state_type != "MAP" and not kind.is_variable]
+        records, values = [records[i] for i in plain_indices], [values[i] for i in plain_indices]
     if records:
         assert keys.hash(records_in_buffer(records, range(len(records)))).tolist() == [*range(1, len(records) + 1)]
-    assert hashed == list(map(key_type.write, values))
+    assert hashed_keys == list(map(key_type.write, values))
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
@@ -141,15 +141,15 @@ def test_lengths_are_written_as_flink_writes_them() -> None:
         "ffff",
         "000001",
     ]
-    built = composite_key(b"\3k9", b"\6ns-x1", ambiguous=True)
-    assert built.hex() == "036b3903066e732d783106", "as Flink wrote it"
+    composite = composite_key(b"\3k9", b"\6ns-x1", ambiguous=True)
+    assert composite.hex() == "036b3903066e732d783106", "as Flink wrote it"
 
 
 def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) -> IntegrityError:
     """Check that the key is refused although the record before it is right; return the error."""
-    right = Record(0, TEXT.write((98,)) + b"\0", b"")
+    right_record = Record(0, TEXT.write((98,)) + b"\0", b"")
     with pytest.raises(IntegrityError, match=what) as caught:
-        composite_keys(header, KNOWN_HASH).hash(records_in_buffer([right, Record(state_id, key, b"v")], [4, 7]))
+        composite_keys(header, KNOWN_HASH).hash(records_in_buffer([right_record, Record(state_id, key, b"v")], [4, 7]))
     assert caught.value.state == header.states[state_id].name
     assert key[:64].hex() in caught.value.what
     assert "in key group 7" in caught.value.what
@@ -159,7 +159,7 @@ def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) ->
 KEY = TEXT.write((97,) * 300)
 """A key of 303 bytes, of which two hold the number of characters."""
 
-NAMED = composite_key(KEY, KEY, ambiguous=True)
+NAMED_KEY = composite_key(KEY, KEY, ambiguous=True)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ NAMED = composite_key(KEY, KEY, ambiguous=True)
         ("windowed map", KEY + bytes(15)),
         ("named", KEY + KEY),
         ("named", KEY),
-        ("named", NAMED[:-1]),
-        ("named", NAMED + b"\0"),
-        ("named", NAMED[: len(KEY)] + b"\0" + NAMED[len(KEY) + 1 :]),
-        ("named", NAMED[: len(KEY) + 1] + b"\0" + NAMED[len(KEY) + 2 :]),
+        ("named", NAMED_KEY[:-1]),
+        ("named", NAMED_KEY + b"\0"),
+        ("named", NAMED_KEY[: len(KEY)] + b"\0" + NAMED_KEY[len(KEY) + 1 :]),
+        ("named", NAMED_KEY[: len(KEY) + 1] + b"\0" + NAMED_KEY[len(KEY) + 2 :]),
         ("named", composite_key(KEY, KEY[:-1], ambiguous=True)),
         ("named", composite_key(KEY, b"\x80", ambiguous=True)),
-        ("named map", NAMED[:-1]),
-        ("named map", NAMED[:-1] + b"\7"),
+        ("named map", NAMED_KEY[:-1]),
+        ("named map", NAMED_KEY[:-1] + b"\7"),
         ("_timer_state/event_user-timers", bytes(8) + KEY),
         ("_timer_state/event_user-timers", bytes(8) + KEY + b"\0\0"),
         ("_timer_state/event_window-timers", bytes(8) + KEY + bytes(15)),
@@ -196,8 +196,10 @@ def test_key_followed_by_no_valid_namespace_is_refused(name: str, key: bytes) ->
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("key", [b"", b"\x80", b"\5ab", b"\2\xff\xff\xff\x7f"])
 def test_damaged_key_is_refused(name: str, key: bytes) -> None:
-    lead = bytes(8) if KINDS[name].sort == "TIMERS" else b""
-    error = assert_refused(header_of(TEXT), list(KINDS).index(name), lead + key, "a key cannot be read as a String")
+    time_bytes = bytes(8) if KINDS[name].state_type == "TIMERS" else b""
+    error = assert_refused(
+        header_of(TEXT), list(KINDS).index(name), time_bytes + key, "a key cannot be read as a String"
+    )
     assert error.found
 
 
@@ -211,7 +213,7 @@ def test_a_long_key_is_shown_in_part() -> None:
     assert f"{KEY[:64].hex()}… in" in error.what
 
 
-def with_function(header: KeyedHeader, *records: Record) -> list[int]:
+def codes_by_function(header: KeyedHeader, *records: Record) -> list[int]:
     keys = CompositeKeys(header, None, FunctionHash("own:hash", len))
     return [int(code) for code in keys.hash(records_in_buffer(records, range(len(records))))]
 
@@ -219,17 +221,20 @@ def with_function(header: KeyedHeader, *records: Record) -> list[int]:
 def test_hash_function_is_refused_if_the_namespace_size_is_unknown() -> None:
     for name in ("map", "windowed map", "named", "named map", "_timer_state/processing_named"):
         with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
-            with_function(header_of(TEXT, name), Record(0, bytes(50), b""))
+            codes_by_function(header_of(TEXT, name), Record(0, bytes(50), b""))
         assert caught.value.state == name
         assert "divides" in str(caught.value.advice)
 
 
 def test_record_too_short_for_its_namespace_is_refused() -> None:
-    assert with_function(header_of(TEXT, "windowed"), Record(0, bytes(16), b""), Record(0, bytes(19), b"")) == [0, 3]
+    assert codes_by_function(header_of(TEXT, "windowed"), Record(0, bytes(16), b""), Record(0, bytes(19), b"")) == [
+        0,
+        3,
+    ]
     with pytest.raises(IntegrityError, match="a record without a key"):
-        with_function(header_of(TEXT, "windowed"), Record(0, bytes(15), b""))
+        codes_by_function(header_of(TEXT, "windowed"), Record(0, bytes(15), b""))
     with pytest.raises(IntegrityError, match="a record without a key"):
-        with_function(header_of(TEXT, "_timer_state/event_user-timers"), Record(0, bytes(8), b""))
+        codes_by_function(header_of(TEXT, "_timer_state/event_user-timers"), Record(0, bytes(8), b""))
 
 
 def test_failing_hash_function_is_a_request_error() -> None:
@@ -252,11 +257,11 @@ def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None
     records = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
     assert composite_keys(header, KNOWN_HASH).hash(records_in_buffer(records, [0, 0])).tolist() == [77, 77]
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown"):
-        with_function(header, records[0])
+        codes_by_function(header, records[0])
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "state_bytes",
     [
         state("total", 0, {"KEYED_STATE_TYPE": "VALUE"}, {"VALUE_SERIALIZER": STRING}),
         state("total", 0, {}, {}),
@@ -264,8 +269,8 @@ def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None
         timers("total", LONG, LONG).replace(nested(LONG, LONG), nested(LONG)),
     ],
 )
-def test_state_without_its_serializers_is_refused(damaged: bytes) -> None:
-    header = read_keyed_header(keyed_header(damaged, key=LONG), "a file")
+def test_state_without_its_serializers_is_refused(state_bytes: bytes) -> None:
+    header = read_keyed_header(keyed_header(state_bytes, key=LONG), "a file")
     with pytest.raises(SnapshotError, match="serializer") as caught:
         composite_keys(header, KNOWN_HASH)
     assert caught.value.state == "total"
@@ -279,5 +284,7 @@ def test_queues_of_other_elements_than_timers_are_refused() -> None:
 
 
 def test_time_precedes_the_key_of_a_timer() -> None:
-    assert key_offsets(header_of(LONG_KEY)).tolist() == [8 if kind.sort == "TIMERS" else 0 for kind in KINDS.values()]
+    assert key_offsets(header_of(LONG_KEY)).tolist() == [
+        8 if kind.state_type == "TIMERS" else 0 for kind in KINDS.values()
+    ]
     assert timer(-1, b"", b"") == struct.pack(">q", (1 << 63) - 1)

@@ -14,13 +14,13 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 DATA = bytes(range(100))
 
 
-def group(data: bytes = DATA, at_once: int = 7) -> GroupBytes:
-    return GroupBytes("timers", 12, (data[at : at + at_once] for at in range(0, len(data), at_once)))
+def bytes_of_group(data: bytes = DATA, piece_size: int = 7) -> GroupBytes:
+    return GroupBytes("timers", 12, (data[at : at + piece_size] for at in range(0, len(data), piece_size)))
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 100])
-def test_bytes_are_taken_across_the_borders_of_pieces(at_once: int) -> None:
-    group_bytes = group(at_once=at_once)
+@pytest.mark.parametrize("piece_size", [1, 7, 100])
+def test_bytes_are_taken_across_the_borders_of_pieces(piece_size: int) -> None:
+    group_bytes = bytes_of_group(piece_size=piece_size)
     assert group_bytes.take(0) == b""
     assert group_bytes.take(10) == DATA[:10]
     assert group_bytes.u16() == 0x0A0B
@@ -30,11 +30,11 @@ def test_bytes_are_taken_across_the_borders_of_pieces(at_once: int) -> None:
 
 
 def test_filling_keeps_what_is_left_and_at_least_doubles_it() -> None:
-    group_bytes = group(at_once=3)
+    group_bytes = bytes_of_group(piece_size=3)
     while len(group_bytes.bytes) < 24:
-        before = len(group_bytes.bytes)
+        size_before = len(group_bytes.bytes)
         assert group_bytes.fill()
-        assert len(group_bytes.bytes) >= 2 * before
+        assert len(group_bytes.bytes) >= 2 * size_before
     group_bytes.take(20)
     assert group_bytes.fill()
     assert group_bytes.bytes[group_bytes.at :].tobytes().startswith(DATA[20:24])
@@ -55,17 +55,17 @@ def test_pieces_are_not_read_before_they_are_needed() -> None:
 )
 def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any], offset: int) -> None:
     with pytest.raises(EndsTooEarlyError, match="key group 12 of timers ends too early") as caught:
-        take(group())
+        take(bytes_of_group())
     assert caught.value.offset == offset
 
 
 def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:
     with pytest.raises(SnapshotError, match="key group 12 of timers has a negative number"):
-        group(b"\xff" * 4).non_negative_i32()
-    all_taken = group()
+        bytes_of_group(b"\xff" * 4).non_negative_i32()
+    all_taken = bytes_of_group()
     all_taken.take(100)
     all_taken.finish()
-    some_left = group()
+    some_left = bytes_of_group()
     some_left.take(98)
     with pytest.raises(SnapshotError, match="key group 12 of timers has bytes after its end") as caught:
         some_left.finish()
@@ -77,5 +77,5 @@ def test_an_entry_that_is_too_large_is_refused_before_more_is_read() -> None:
         patch("rescale.flink.keyed.group_bytes.LARGEST_RECORD_SIZE", 20),
         pytest.raises(UnsupportedError, match="an entry that is too large to move") as caught,
     ):
-        group().take(60)
+        bytes_of_group().take(60)
     assert caught.value.expected == "at most 20 bytes in one piece"

@@ -46,15 +46,15 @@ STATES = {
     "names": keyed_state("names", STRING),
     "_timer_state/event_user-timers": TIMERS,
 }
-NARROW = pojo({"a": INT})
-WIDE = pojo({"a": INT}, {"com.example.Rush": LONG})
-OTHER = pojo({"a": INT}, {"com.example.Bulk": LONG})
-UNLIKE = pojo({"a": INT}, {"com.example.Rush": INT})
+PLAIN_POJO = pojo({"a": INT})
+POJO_WITH_RUSH = pojo({"a": INT}, {"com.example.Rush": LONG})
+POJO_WITH_BULK = pojo({"a": INT}, {"com.example.Bulk": LONG})
+POJO_WITH_OTHER_RUSH = pojo({"a": INT}, {"com.example.Rush": INT})
 
-headers = st.lists(st.sampled_from(sorted(STATES)), unique=True)
+state_names = st.lists(st.sampled_from(sorted(STATES)), unique=True)
 
 
-def keyed(*states: bytes, **options: object) -> object:
+def parsed_keyed_header(*states: bytes, **options: object) -> object:
     return read_keyed_header(keyed_header(*states, **options), "a file")
 
 
@@ -68,13 +68,13 @@ def test_keyed_header_is_read() -> None:
     assert [name for name, _ in header.states[0].serializers] == ["VALUE_SERIALIZER", "NAMESPACE_SERIALIZER"]
 
 
-@given(headers, st.sampled_from([INT, STRING, WIDE]), st.booleans())
+@given(state_names, st.sampled_from([INT, STRING, POJO_WITH_RUSH]), st.booleans())
 def test_keyed_header_is_written_back_unchanged(names: list[str], key: bytes, compressed: bool) -> None:
     data = keyed_header(*(STATES[name] for name in names), key=key, compressed=compressed)
     assert write_keyed_header(read_keyed_header(data, "a file")) == data
 
 
-@given(headers, headers, st.sampled_from([(5, False), (6, False), (6, True)]))
+@given(state_names, state_names, st.sampled_from([(5, False), (6, False), (6, True)]))
 def test_operator_header_is_written_back_unchanged(lists: list[str], maps: list[str], form: tuple[int, bool]) -> None:
     data = operator_header(
         tuple(map(operator_list, lists)), tuple(map(broadcast_state, maps)), version=form[0], compressed=form[1]
@@ -86,14 +86,14 @@ def test_operator_header_is_written_back_unchanged(lists: list[str], maps: list[
     assert write_operator_state_header(header) == data
 
 
-@given(st.lists(headers, min_size=1, max_size=4))
-def test_merged_states_keep_their_bytes_and_have_id_maps(lists: list[list[str]]) -> None:
-    sources = [keyed(*(STATES[name] for name in names)) for names in lists]
+@given(st.lists(state_names, min_size=1, max_size=4))
+def test_merged_states_keep_their_bytes_and_have_id_maps(name_lists: list[list[str]]) -> None:
+    sources = [parsed_keyed_header(*(STATES[name] for name in names)) for names in name_lists]
     merged, id_maps = merge_keyed_headers(sources)
-    names_in_order = list(dict.fromkeys(name for names in lists for name in names))
+    names_in_order = list(dict.fromkeys(name for names in name_lists for name in names))
     assert [info.name for info in merged.states] == names_in_order
     assert [info.raw for info in merged.states] == [STATES[name] for name in names_in_order]
-    for names, ids in zip(lists, id_maps, strict=True):
+    for names, ids in zip(name_lists, id_maps, strict=True):
         assert [merged.states[i].name for i in ids] == names
     merged_twice = merge_keyed_headers([merged, *sources])
     assert merged_twice.header == merged
@@ -103,39 +103,51 @@ def test_merged_states_keep_their_bytes_and_have_id_maps(lists: list[list[str]])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_snapshot_with_all_subclasses_is_kept_when_headers_are_merged(order: tuple[int, ...]) -> None:
     both = pojo({"a": INT}, {"com.example.Bulk": LONG, "com.example.Rush": LONG})
-    values = [(NARROW, WIDE, both)[i] for i in order]
-    merged = merge_keyed_headers([keyed(keyed_state("orders", list_of(value), "LIST")) for value in values])
+    values = [(PLAIN_POJO, POJO_WITH_RUSH, both)[i] for i in order]
+    merged = merge_keyed_headers(
+        [parsed_keyed_header(keyed_state("orders", list_of(value), "LIST")) for value in values]
+    )
     assert merged.header.states[0].raw == keyed_state("orders", list_of(both), "LIST")
-    by_key = merge_keyed_headers([keyed(key=value) for value in values])
-    assert write_keyed_header(by_key.header) == keyed_header(key=both)
-    lists = [operator((operator_list("orders", value),)) for value in values]
+    merged_by_key = merge_keyed_headers([parsed_keyed_header(key=value) for value in values])
+    assert write_keyed_header(merged_by_key.header) == keyed_header(key=both)
+    lists = [parsed_operator_header((operator_list("orders", value),)) for value in values]
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
 
 
 def test_equal_headers_are_compared_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow, wide = (keyed(keyed_state("orders", list_of(value), "LIST"), key=value) for value in (NARROW, WIDE))
-    compared = []
+    narrow, wide = (
+        parsed_keyed_header(keyed_state("orders", list_of(value), "LIST"), key=value)
+        for value in (PLAIN_POJO, POJO_WITH_RUSH)
+    )
+    compared_snapshots = []
     covers = SerializerSnapshot.covers
 
-    def counted(mine: SerializerSnapshot, other: SerializerSnapshot) -> bool:
-        compared.append(mine)
+    def recorded_covers(mine: SerializerSnapshot, other: SerializerSnapshot) -> bool:
+        compared_snapshots.append(mine)
         return covers(mine, other)
 
-    monkeypatch.setattr(SerializerSnapshot, "covers", counted)
+    monkeypatch.setattr(SerializerSnapshot, "covers", recorded_covers)
     assert merge_keyed_headers([*[narrow] * 500, wide]).header == wide
-    assert len(compared) < 50
+    assert len(compared_snapshots) < 50
 
 
 def test_subclasses_of_different_headers_are_merged() -> None:
     both = pojo({"a": INT}, {"com.example.Rush": LONG, "com.example.Bulk": LONG})
-    headers = [keyed(keyed_state("orders", list_of(value), "LIST")) for value in (NARROW, WIDE, OTHER, WIDE)]
+    headers = [
+        parsed_keyed_header(keyed_state("orders", list_of(value), "LIST"))
+        for value in (PLAIN_POJO, POJO_WITH_RUSH, POJO_WITH_BULK, POJO_WITH_RUSH)
+    ]
     merged = merge_keyed_headers(headers)
     assert merged.header.states[0].raw == keyed_state("orders", list_of(both), "LIST")
     assert merge_keyed_headers([merged.header, *headers]).header == merged.header
     assert set(merged.id_maps) == {(0,)}
-    by_key = merge_keyed_headers([keyed(key=value) for value in (NARROW, WIDE, OTHER)])
-    assert write_keyed_header(by_key.header) == keyed_header(key=both)
-    lists = [operator((operator_list("orders", value, "UNION"),)) for value in (WIDE, OTHER)]
+    merged_by_key = merge_keyed_headers(
+        [parsed_keyed_header(key=value) for value in (PLAIN_POJO, POJO_WITH_RUSH, POJO_WITH_BULK)]
+    )
+    assert write_keyed_header(merged_by_key.header) == keyed_header(key=both)
+    lists = [
+        parsed_operator_header((operator_list("orders", value, "UNION"),)) for value in (POJO_WITH_RUSH, POJO_WITH_BULK)
+    ]
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both, "UNION")
 
 
@@ -144,11 +156,11 @@ def test_subclasses_of_different_headers_are_merged() -> None:
     [
         (keyed_header(keyed_state("a", INT)), keyed_header(keyed_state("a", LONG)), "a"),
         (keyed_header(keyed_state("a", LONG)), keyed_header(keyed_state("a", LONG, "REDUCING")), "a"),
-        (keyed_header(keyed_state("a", WIDE)), keyed_header(keyed_state("a", UNLIKE)), "a"),
-        (keyed_header(keyed_state("a", WIDE, "LIST")), keyed_header(keyed_state("a", OTHER)), "a"),
+        (keyed_header(keyed_state("a", POJO_WITH_RUSH)), keyed_header(keyed_state("a", POJO_WITH_OTHER_RUSH)), "a"),
+        (keyed_header(keyed_state("a", POJO_WITH_RUSH, "LIST")), keyed_header(keyed_state("a", POJO_WITH_BULK)), "a"),
         (keyed_header(keyed_state("a")), keyed_header(keyed_state("b"), keyed_state("b")), "b"),
         (keyed_header(key=INT), keyed_header(key=LONG), None),
-        (keyed_header(key=WIDE), keyed_header(key=UNLIKE), None),
+        (keyed_header(key=POJO_WITH_RUSH), keyed_header(key=POJO_WITH_OTHER_RUSH), None),
         (keyed_header(), keyed_header(compressed=True), None),
     ],
 )
@@ -161,21 +173,28 @@ def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, st
 
 @pytest.mark.parametrize(
     ("value", "other", "message"),
-    [(INT, LONG, "VALUE of Int and VALUE of Long"), (WIDE, UNLIKE, "with serializers that differ")],
+    [
+        (INT, LONG, "VALUE of Int and VALUE of Long"),
+        (POJO_WITH_RUSH, POJO_WITH_OTHER_RUSH, "with serializers that differ"),
+    ],
 )
 def test_contradicting_states_are_named_by_their_types(value: bytes, other: bytes, message: str) -> None:
     with pytest.raises(SnapshotError) as error:
-        merge_keyed_headers([keyed(keyed_state("a", of)) for of in (value, other)])
+        merge_keyed_headers([parsed_keyed_header(keyed_state("a", serializer)) for serializer in (value, other)])
     assert message in str(error.value.found)
 
 
-def operator(lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **form: object) -> OperatorStateHeader:
-    return read_operator_state_header(operator_header(lists, maps, **form), "a file")
+def parsed_operator_header(
+    lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **options: object
+) -> OperatorStateHeader:
+    return read_operator_state_header(operator_header(lists, maps, **options), "a file")
 
 
 def test_operator_headers_merge_by_name() -> None:
-    first = operator((operator_list("a"), operator_list("u", mode="UNION")), (broadcast_state("m"),))
-    other = operator((operator_list("b"), operator_list("a")), (broadcast_state("n"), broadcast_state("m")))
+    first = parsed_operator_header((operator_list("a"), operator_list("u", mode="UNION")), (broadcast_state("m"),))
+    other = parsed_operator_header(
+        (operator_list("b"), operator_list("a")), (broadcast_state("n"), broadcast_state("m"))
+    )
     merged = merge_operator_state_headers([first, other])
     assert [info.name for info in merged.list_states] == ["a", "u", "b"]
     assert [info.name for info in merged.broadcast_states] == ["m", "n"]
@@ -185,11 +204,14 @@ def test_operator_headers_merge_by_name() -> None:
 @pytest.mark.parametrize(
     ("first", "other"),
     [
-        (operator((operator_list("a", INT),)), operator((operator_list("a", LONG),))),
-        (operator((operator_list("a"),)), operator((operator_list("a", mode="UNION"),))),
-        (operator((), (broadcast_state("a", INT),)), operator((), (broadcast_state("a", LONG),))),
-        (operator(version=5), operator(version=6)),
-        (operator(), operator(compressed=True)),
+        (parsed_operator_header((operator_list("a", INT),)), parsed_operator_header((operator_list("a", LONG),))),
+        (parsed_operator_header((operator_list("a"),)), parsed_operator_header((operator_list("a", mode="UNION"),))),
+        (
+            parsed_operator_header((), (broadcast_state("a", INT),)),
+            parsed_operator_header((), (broadcast_state("a", LONG),)),
+        ),
+        (parsed_operator_header(version=5), parsed_operator_header(version=6)),
+        (parsed_operator_header(), parsed_operator_header(compressed=True)),
     ],
 )
 def test_contradicting_operator_headers_are_refused(first: OperatorStateHeader, other: OperatorStateHeader) -> None:
@@ -199,16 +221,20 @@ def test_contradicting_operator_headers_are_refused(first: OperatorStateHeader, 
 
 def test_contradicting_operator_states_are_named_by_their_types() -> None:
     with pytest.raises(SnapshotError) as error:
-        merge_operator_state_headers([operator((operator_list("a", of),)) for of in (INT, LONG)])
+        merge_operator_state_headers(
+            [parsed_operator_header((operator_list("a", serializer),)) for serializer in (INT, LONG)]
+        )
     assert error.value.found == "SPLIT_DISTRIBUTE of Int and SPLIT_DISTRIBUTE of Long"
     assert "same types" in str(error.value.advice)
 
 
-KEYED = keyed_header(*STATES.values(), key=WIDE)
-OPERATOR = operator_header((operator_list("a", WIDE),), (broadcast_state("m"),), compressed=True)
+KEYED_HEADER = keyed_header(*STATES.values(), key=POJO_WITH_RUSH)
+OPERATOR_HEADER = operator_header((operator_list("a", POJO_WITH_RUSH),), (broadcast_state("m"),), compressed=True)
 
 
-@pytest.mark.parametrize(("read", "data"), [(read_keyed_header, KEYED), (read_operator_state_header, OPERATOR)])
+@pytest.mark.parametrize(
+    ("read", "data"), [(read_keyed_header, KEYED_HEADER), (read_operator_state_header, OPERATOR_HEADER)]
+)
 def test_header_that_is_too_short_or_too_long_is_refused(read: object, data: bytes) -> None:
     """A header must end where the first key group or element begins."""
     for damaged in (*(data[:end] for end in range(len(data))), data + b"\0"):
@@ -221,7 +247,7 @@ def test_header_that_is_too_short_or_too_long_is_refused(read: object, data: byt
 @pytest.mark.parametrize(
     "data",
     [
-        i32(5) + KEYED[4:],
+        i32(5) + KEYED_HEADER[4:],
         keyed_header(state("a", 5, {}, {"VALUE_SERIALIZER": LONG})),
         keyed_header(state("a", -1, {}, {"VALUE_SERIALIZER": LONG})),
         keyed_header()[:-2] + struct.pack(">h", -1),
@@ -232,7 +258,9 @@ def test_malformed_keyed_header_is_refused(data: bytes) -> None:
         read_keyed_header(data, "a file")
 
 
-@pytest.mark.parametrize("data", [i32(4) + OPERATOR[4:], i32(7) + OPERATOR[4:], OPERATOR[:-1] + b"y"])
+@pytest.mark.parametrize(
+    "data", [i32(4) + OPERATOR_HEADER[4:], i32(7) + OPERATOR_HEADER[4:], OPERATOR_HEADER[:-1] + b"y"]
+)
 def test_malformed_operator_header_is_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
         read_operator_state_header(data, "a file")
@@ -242,8 +270,8 @@ def test_malformed_operator_header_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize("names", [["total"], ["total", "seen", "größe", "_timer_state/event_user-timers"]])
 def test_keyed_states_with_unknown_serializers_are_delimited(names: list[str], compressed: bool) -> None:
     """A state with an unknown serializer is last or first; only the class of the serializer is known."""
-    known = [STATES[name] if name in STATES else keyed_state(name, list_of(CUSTOM), "LIST") for name in names]
-    for states in ([*known, keyed_state("price", CUSTOM)], [keyed_state("price", CUSTOM), *known]):
+    known_states = [STATES[name] if name in STATES else keyed_state(name, list_of(CUSTOM), "LIST") for name in names]
+    for states in ([*known_states, keyed_state("price", CUSTOM)], [keyed_state("price", CUSTOM), *known_states]):
         data = keyed_header(*states, key=CUSTOM, compressed=compressed)
         header = read_keyed_header(data, "a file")
         assert [info.raw for info in header.states] == states
@@ -295,11 +323,11 @@ def test_header_with_ambiguous_state_boundaries_is_refused_as_unknown() -> None:
         assert error.value.class_name == "com.example.Money$Snapshot"
 
 
-@pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_truncated_header_with_an_unknown_serializer_is_refused(cut: int) -> None:
+@pytest.mark.parametrize("missing_bytes", range(1, 60, 7))
+def test_truncated_header_with_an_unknown_serializer_is_refused(missing_bytes: int) -> None:
     data = keyed_header(keyed_state("price", CUSTOM), STATES["total"])
     with pytest.raises((SnapshotError, UnknownSerializerError)):
-        read_keyed_header(data[:-cut], "a file")
+        read_keyed_header(data[:-missing_bytes], "a file")
 
 
 def test_element_ends_at_the_next_element_of_any_state() -> None:

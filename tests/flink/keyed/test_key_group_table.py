@@ -61,8 +61,8 @@ def test_descending_offsets_are_refused(offsets: tuple[int, ...], framing: Frami
 
 @given(st.lists(st.integers(1, 50), max_size=20), st.data())
 def test_extents_of_consecutive_groups_are_found(lengths: list[int], data: st.DataObject) -> None:
-    header = data.draw(st.integers(1, 9))
-    at, offsets, expected = header, [], []
+    header_size = data.draw(st.integers(1, 9))
+    at, offsets, expected = header_size, [], []
     for length in lengths:
         is_present = data.draw(st.booleans())
         offsets.append(at if is_present else 0)
@@ -72,6 +72,6 @@ def test_extents_of_consecutive_groups_are_found(lengths: list[int], data: st.Da
 
 
 @given(st.lists(st.integers(0, 99)), st.integers(0, 100))
-def test_ends_are_the_next_larger_offsets(offsets: list[int], more: int) -> None:
-    size = max(offsets, default=0) + more
+def test_ends_are_the_next_larger_offsets(offsets: list[int], more_bytes: int) -> None:
+    size = max(offsets, default=0) + more_bytes
     assert ends_by_offset(offsets, size) == {o: min((p for p in offsets if p > o), default=size) for o in offsets}

@@ -42,31 +42,31 @@ def header(state_bytes: bytes, key: bytes = STRING) -> KeyedHeader:
     return KeyedHeader(False, parsed(key), (read_state_meta_info(ByteReader(state_bytes)),))
 
 
-def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALUE") -> bytes:
+def state_with_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALUE") -> bytes:
     serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": namespace}
     return state("s", 0, {"KEYED_STATE_TYPE": state_type}, serializers)
 
 
 @pytest.mark.parametrize(
-    ("parsed", "key", "name"),
+    ("keyed_header", "key", "name_parts"),
     [
         (header(keyed_state("s")), "036162" + "00", {"key": '"ab"'}),
         (header(keyed_state("s"), LONG), "fffffffffffffffe" + "00", {"key": "-2"}),
         (header(keyed_state("s"), TUPLE), "00000007" + "0261" + "00", {"key": '(7, "a")'}),
-        (header(per_namespace(STRING)), "036162" + "03" + "0263" + "02", {"key": '"ab"', "namespace": '"c"'}),
-        (header(per_namespace(STRING), LONG), "0000000000000001" + "0263", {"key": "1", "namespace": '"c"'}),
+        (header(state_with_namespace(STRING)), "036162" + "03" + "0263" + "02", {"key": '"ab"', "namespace": '"c"'}),
+        (header(state_with_namespace(STRING), LONG), "0000000000000001" + "0263", {"key": "1", "namespace": '"c"'}),
         (
-            header(per_namespace(VOID_NAMESPACE, MAP, "MAP")),
+            header(state_with_namespace(VOID_NAMESPACE, MAP, "MAP")),
             "0261" + "00" + "0000000000000009",
             {"key": '"a"', "user_key": "9"},
         ),
         (
-            header(per_namespace(VOID_NAMESPACE, TTL_AWARE, "MAP")),
+            header(state_with_namespace(VOID_NAMESPACE, TTL_AWARE, "MAP")),
             "0261" + "00" + "0000000000000009",
             {"key": '"a"', "user_key": "9"},
         ),
         (
-            header(per_namespace(VOID_NAMESPACE, composite(BASE + "MapSerializerSnapshot"), "MAP")),
+            header(state_with_namespace(VOID_NAMESPACE, composite(BASE + "MapSerializerSnapshot"), "MAP")),
             "0261" + "00" + "0000000000000009",
             {"key": '"a"', "user_key": "0x0000000000000009"},
         ),
@@ -87,29 +87,31 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
         ),
     ],
 )
-def test_record_is_named_by_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: dict[str, str]) -> None:
-    assert record_name_parts(parsed, "s", bytes.fromhex(key)) == name
+def test_record_is_named_by_the_parts_of_its_key(
+    keyed_header: KeyedHeader, key: str, name_parts: dict[str, str]
+) -> None:
+    assert record_name_parts(keyed_header, "s", bytes.fromhex(key)) == name_parts
 
 
 @pytest.mark.parametrize(
-    ("parsed", "key"),
+    ("keyed_header", "key"),
     [
         (None, "0261"),
         (header(keyed_state("another")), "026100"),
         (header(keyed_state("s")), "0561"),
         (header(keyed_state("s")), "02610000"),
-        (header(per_namespace(STRING)), "036162" + "04" + "0263" + "02"),
-        (header(per_namespace(STRING)), "036162" + "03" + "0263"),
+        (header(state_with_namespace(STRING)), "036162" + "04" + "0263" + "02"),
+        (header(state_with_namespace(STRING)), "036162" + "03" + "0263"),
         (header(state("s", 3, {}, {"VALUE_SERIALIZER": LONG})), "0000000000000001"),
     ],
 )
-def test_record_with_an_unreadable_key_is_named_by_its_bytes(parsed: KeyedHeader | None, key: str) -> None:
-    assert record_name_parts(parsed, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
+def test_record_with_an_unreadable_key_is_named_by_its_bytes(keyed_header: KeyedHeader | None, key: str) -> None:
+    assert record_name_parts(keyed_header, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
 
 
 @pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
 def test_every_record_of_flink_has_a_unique_name(name: str) -> None:
-    names = 0
+    name_count = 0
     for keyed in snapshots.keyed_streams():
         stream = keyed.stream
         if not keyed.where.startswith(f"{name} ") or stream.framing is not Framing.CANONICAL or stream.parsed is None:
@@ -123,5 +125,5 @@ def test_every_record_of_flink_has_a_unique_name(name: str) -> None:
         ]
         assert len(set(record_names)) == len(record_names)
         assert not any("key_bytes" in record_name for record_name in record_names)
-        names += len(record_names)
-    assert names > 0
+        name_count += len(record_names)
+    assert name_count > 0

@@ -36,7 +36,7 @@ NESTED = [
 ]
 
 
-def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
+def uncompiled_module(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
     """Load the module again without numba, and return it; while `patch` holds, imports give this module."""
     assert module.__file__ is not None
     spec = importlib.util.spec_from_file_location(f"uncompiled_{module.__name__}", module.__file__)
@@ -49,14 +49,16 @@ def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
     return loaded
 
 
-with pytest.MonkeyPatch.context() as modules:
-    INTERPRETED_MURMUR, INTERPRETED = (uncompiled(module, modules) for module in (murmur, machine))
-assert not hasattr(INTERPRETED.walk, "py_func")
-assert not hasattr(INTERPRETED.mix, "py_func")
+with pytest.MonkeyPatch.context() as patched_modules:
+    INTERPRETED_MURMUR, INTERPRETED_MACHINE = (
+        uncompiled_module(module, patched_modules) for module in (murmur, machine)
+    )
+assert not hasattr(INTERPRETED_MACHINE.walk, "py_func")
+assert not hasattr(INTERPRETED_MACHINE.mix, "py_func")
 assert hasattr(machine.walk, "py_func")
 
 
-def hashed(tree: TypeTree) -> TypeTree:
+def weighted_type(tree: TypeTree) -> TypeTree:
     """Return the type with large weights for its hash, so that sums exceed 64 bits."""
     match tree:
         case Flagged(fields=fields):
@@ -67,7 +69,7 @@ def hashed(tree: TypeTree) -> TypeTree:
     return tree
 
 
-def walked(module: ModuleType, tree: TypeTree, keys: list[bytes]) -> list[list[int]]:
+def walk_results(module: ModuleType, tree: TypeTree, keys: list[bytes]) -> list[list[int]]:
     code, depth = lower(tree)
     data = np.frombuffer(b"".join(keys), np.uint8)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
@@ -89,32 +91,32 @@ def test_interpreted_and_compiled_walks_agree(data: st.DataObject) -> None:
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         keys.append(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
-    tree = map_tree(compile_program(parsed(java_type.snapshot)).tree, hashed)
+    tree = map_tree(compile_program(parsed(java_type.snapshot)).tree, weighted_type)
     assert tree.hashable
-    assert walked(INTERPRETED, tree, keys) == walked(machine, tree, keys)
+    assert walk_results(INTERPRETED_MACHINE, tree, keys) == walk_results(machine, tree, keys)
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
 def test_interpreted_and_compiled_key_groups_agree(hashes: list[int], max_parallelism: int) -> None:
     codes = np.array(hashes, np.int32)
-    fast, interpreted = np.zeros(len(codes), np.int32), np.zeros(len(codes), np.int32)
-    murmur.fill_key_groups(codes, max_parallelism, fast)
+    compiled_groups, interpreted_groups = np.zeros(len(codes), np.int32), np.zeros(len(codes), np.int32)
+    murmur.fill_key_groups(codes, max_parallelism, compiled_groups)
     with np.errstate(over="ignore"):
-        INTERPRETED_MURMUR.fill_key_groups(codes, max_parallelism, interpreted)
-    assert fast.tolist() == interpreted.tolist()
+        INTERPRETED_MURMUR.fill_key_groups(codes, max_parallelism, interpreted_groups)
+    assert compiled_groups.tolist() == interpreted_groups.tolist()
 
 
 @pytest.mark.slow
 def test_hash_tests_pass_without_numba() -> None:
     """All tests of hashes of keys run in a process without numba, where a warning is an error."""
-    hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    pytest_without_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     tests = [
         test for name in ("test_java_hash.py", "test_key_hash.py") for test in Path(__file__).parents[1].rglob(name)
     ]
     assert len(tests) == 2
     options = ["-q", "-x", "-W", "error", "-p", "no:cacheprovider", "--no-header"]
     process = subprocess.run(
-        [sys.executable, "-c", hide_numba, *options, *map(str, tests)],
+        [sys.executable, "-c", pytest_without_numba, *options, *map(str, tests)],
         capture_output=True,
         text=True,
         check=False,

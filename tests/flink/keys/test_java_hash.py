@@ -38,14 +38,14 @@ def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKey
     return walk_keys(compiled, np.frombuffer(b"".join(key + behind for key in keys), np.uint8), starts, limits)
 
 
-def codes(walked: WalkedKeys) -> list[int]:
+def hash_codes_of(walked: WalkedKeys) -> list[int]:
     assert walked.first_error() is None
     assert walked.hash_codes is not None
     return walked.hash_codes.tolist()
 
 
 @pytest.mark.parametrize(
-    ("java_type", "key", "code", "mixed", "of_128", "of_1000"),
+    ("java_type", "key", "code", "murmur_code", "group_of_128", "group_of_1000"),
     [
         (LONG_KEY, "0000000100000000", 1, 68075478, 86, 478),
         (LONG_KEY, "ffffffffffffffff", 0, 593689054, 94, 54),
@@ -87,15 +87,15 @@ def codes(walked: WalkedKeys) -> list[int]:
     ],
 )
 def test_hashes_and_key_groups_equal_those_of_flink(
-    java_type: JavaType, key: str, code: int, mixed: int, of_128: int, of_1000: int
+    java_type: JavaType, key: str, code: int, murmur_code: int, group_of_128: int, group_of_1000: int
 ) -> None:
     walked = walk(program(java_type), [bytes.fromhex(key)], behind=b"\x2c\0")
-    assert codes(walked) == [code]
+    assert hash_codes_of(walked) == [code]
     assert walked.ends.tolist() == [len(key) // 2]
     assert walked.hash_codes is not None
     groups = [key_groups_of_hashes(walked.hash_codes, maximum).tolist() for maximum in (128, 1000, 32768)]
-    assert groups == [[of_128], [of_1000], [mixed % 32768]]
-    assert murmur(code) == mixed
+    assert groups == [[group_of_128], [group_of_1000], [murmur_code % 32768]]
+    assert murmur(code) == murmur_code
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
@@ -123,13 +123,13 @@ TYPES = st.recursive(st.sampled_from(list(LEAVES.values())), nested_types, max_l
 
 def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> None:
     keys = [java_type.write(value) for value in values]
-    slow = []
+    slow_codes = []
     for key in keys:
         stream = io.BytesIO(key + b"\xff")
-        slow.append(java_type.code_or_null(java_type.read(stream)))
+        slow_codes.append(java_type.code_or_null(java_type.read(stream)))
         assert stream.tell() == len(key)
     walked = walk(program(java_type), keys, behind=b"\xff\0")
-    assert codes(walked) == slow
+    assert hash_codes_of(walked) == slow_codes
     assert [end + 2 for end in walked.ends.tolist()] == np.cumsum([len(key) + 2 for key in keys]).tolist()
 
 
@@ -155,22 +155,22 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
     """A truncated or changed key may be valid or not, but never affects the key after it."""
     java_type = data.draw(TYPES)
     key = bytearray(java_type.write(data.draw(java_type.values)))
-    whole = bytes(key)
+    whole_key = bytes(key)
     compiled = program(java_type)
-    cut = data.draw(st.integers(0, len(key)))
-    if cut:
-        key[data.draw(st.integers(0, cut - 1))] = data.draw(st.integers(0, 255))
-    starts = np.array([0, cut], np.int64)
-    damaged = np.frombuffer(bytes(key[:cut]) + whole, np.uint8)
-    walked = walk_keys(compiled, damaged, starts, np.array([cut, cut + len(whole)], np.int64))
-    assert 0 <= walked.ends[0] <= cut
+    key_size = data.draw(st.integers(0, len(key)))
+    if key_size:
+        key[data.draw(st.integers(0, key_size - 1))] = data.draw(st.integers(0, 255))
+    starts = np.array([0, key_size], np.int64)
+    damaged = np.frombuffer(bytes(key[:key_size]) + whole_key, np.uint8)
+    walked = walk_keys(compiled, damaged, starts, np.array([key_size, key_size + len(whole_key)], np.int64))
+    assert 0 <= walked.ends[0] <= key_size
     assert (walked.error_codes[1], walked.ends[1]) == (0, len(damaged))
-    shorter = walk(compiled, [whole[:size] for size in range(len(whole))])
+    shorter = walk(compiled, [whole_key[:size] for size in range(len(whole_key))])
     assert shorter.error_codes.all()
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "key", "why", "at"),
+    ("snapshot", "key", "reason", "offset"),
     [
         (LONG, "00000000000001", "the data ends inside the key", 0),
         (STRING, "", "the data ends inside the key", 0),
@@ -197,10 +197,10 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
         (pojo({"a": INT}), "03", "an impossible flag", 1),
     ],
 )
-def test_damaged_key_is_reported_with_reason_and_place(snapshot: bytes, key: str, why: str, at: int) -> None:
+def test_damaged_key_is_reported_with_reason_and_offset(snapshot: bytes, key: str, reason: str, offset: int) -> None:
     walked = walk(compile_program(parsed(snapshot)), [bytes.fromhex(key)])
-    assert walked.first_error() == (0, why)
-    assert walked.ends.tolist() == [at]
+    assert walked.first_error() == (0, reason)
+    assert walked.ends.tolist() == [offset]
 
 
 def test_first_of_many_wrong_keys_is_reported() -> None:
@@ -220,7 +220,7 @@ def test_key_outside_of_the_data_is_reported(start: int, limit: int) -> None:
 
 def test_walk_of_no_keys_gives_no_hashes() -> None:
     walked = walk(program(LONG_KEY), [])
-    assert codes(walked) == []
+    assert hash_codes_of(walked) == []
     assert len(walked.ends) == 0
 
 
@@ -281,7 +281,7 @@ def test_uuids_of_both_kryos_are_measured_hashed_and_formatted(version: int) -> 
     compiled = compile_program(parsed(kryo("java.util.UUID")).with_kryo(version))
     values = {text: bytes.fromhex(value) for text, value in UUIDS_BY_KRYO[version].items()}
     walked = walk(compiled, list(values.values()), b"\xff\0")
-    assert codes(walked) == HASHES_OF_UUIDS
+    assert hash_codes_of(walked) == HASHES_OF_UUIDS
     assert (compiled.fixed_length, compiled.hashable) == (None, True)
     assert np.diff(walked.ends, prepend=-2).tolist() == [len(value) + 2 for value in values.values()]
     for text, value in values.items():

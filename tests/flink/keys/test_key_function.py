@@ -11,7 +11,7 @@ import pytest
 from rescale.flink.keys.key_function import FunctionHash, import_function, is_function_name
 from rescale.text.errors import RequestError
 
-MODULE = """
+MODULE_CODE = """
 import numpy as np
 
 def first_byte(key):
@@ -33,7 +33,7 @@ a_constant = 7
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_hashes.py").write_text(MODULE)
+    (tmp_path / "own_hashes.py").write_text(MODULE_CODE)
     (tmp_path / "broken_hashes.py").write_text("raise KeyError('at import')")
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("own_hashes", "broken_hashes"):

@@ -22,31 +22,35 @@ ENUM = snapshot_of(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.e
 KRYO = kryo("com.example.Money")
 
 
-def order(start: int, factor: int, names: str, null: int = 0) -> Pojo:
-    return Pojo({"id": INTEGER, "town": TEXT}, start, factor, names.split(), null)
+def order_type(start: int, factor: int, names: str, null_hash: int = 0) -> Pojo:
+    return Pojo({"id": INTEGER, "town": TEXT}, start, factor, names.split(), null_hash)
 
 
 TOWNS = [None, "Ulm", "Oslo", "Bern", "Bari", "Rome", "Lyon", "Cork", "Kiel", "Bonn"]
-VALUES = [(number, None if town is None else tuple(town.encode())) for number in range(40) for town in TOWNS]
+ORDERS = [(number, None if town is None else tuple(town.encode())) for number in range(40) for town in TOWNS]
 
 
-def choose(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> KeyHash:
-    return choose_hash(*sampled(java_type, values, max_parallelism, snapshot))
+def chosen_hash(
+    java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b""
+) -> KeyHash:
+    return choose_hash(*choice_arguments(java_type, values, max_parallelism, snapshot))
 
 
-def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> Any:
+def choice_arguments(
+    java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b""
+) -> Any:
     """Return the arguments of `choose_hash` for these keys."""
     keys = list(map(java_type.write, values))
     limits = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + 1 for key in keys], dtype=np.int64)
     groups = [key_group_of_hash(java_type.code(value), max_parallelism) for value in values]
     data = np.frombuffer(b"".join(key + b"\0" for key in keys), np.uint8)
-    read = parsed(snapshot or java_type.snapshot)
-    return read, data, starts, limits, np.array(groups, np.int64), max_parallelism
+    serializer = parsed(snapshot or java_type.snapshot)
+    return serializer, data, starts, limits, np.array(groups, np.int64), max_parallelism
 
 
 def test_known_hash_is_chosen_without_formulas() -> None:
-    assert known_hash(parsed(LONG)) == choose(INTEGER, [1], 2, snapshot=LONG)
+    assert known_hash(parsed(LONG)) == chosen_hash(INTEGER, [1], 2, snapshot=LONG)
     known = named_hash(parsed(LONG), "java")
     assert (known.name, known.program.hashable) == ("java", True)
 
@@ -59,118 +63,119 @@ def test_users_own_class_has_no_known_hash(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("java_type", "name"),
     [
-        (order(1, 31, "id town"), "objects-hash(id,town)"),
-        (order(1, 31, "town id"), "objects-hash(town,id)"),
-        (order(0, 31, "town id"), "record(town,id)"),
-        (order(0, 31, "town"), "record(town)"),
-        (order(1, 59, "town id", null=43), "lombok(town,id)"),
-        (order(1, 59, "town id"), "1x59(town,id)"),
-        (order(17, 31, "id town"), "17x31(id,town)"),
-        (order(17, 37, "id town"), "17x37(id,town)"),
-        (order(7, 31, "id town"), "7x31(id,town)"),
+        (order_type(1, 31, "id town"), "objects-hash(id,town)"),
+        (order_type(1, 31, "town id"), "objects-hash(town,id)"),
+        (order_type(0, 31, "town id"), "record(town,id)"),
+        (order_type(0, 31, "town"), "record(town)"),
+        (order_type(1, 59, "town id", null_hash=43), "lombok(town,id)"),
+        (order_type(1, 59, "town id"), "1x59(town,id)"),
+        (order_type(17, 31, "id town"), "17x31(id,town)"),
+        (order_type(17, 37, "id town"), "17x37(id,town)"),
+        (order_type(7, 31, "id town"), "7x31(id,town)"),
     ],
 )
 @pytest.mark.parametrize("max_parallelism", [64, 97, 4096])
 def test_formula_that_fits_the_keys_is_chosen(java_type: Pojo, name: str, max_parallelism: int) -> None:
-    chosen = choose(java_type, VALUES, max_parallelism)
+    chosen = chosen_hash(java_type, ORDERS, max_parallelism)
     assert chosen.name == name
     assert chosen == named_hash(parsed(java_type.snapshot), name)
 
 
 def test_formula_of_a_nested_class_is_chosen() -> None:
-    java_type = Tuple([INTEGER, order(1, 59, "town id", null=43)])
-    assert choose(java_type, list(enumerate(VALUES))).name == "lombok(town,id)"
+    java_type = Tuple([INTEGER, order_type(1, 59, "town id", null_hash=43)])
+    assert chosen_hash(java_type, list(enumerate(ORDERS))).name == "lombok(town,id)"
     case_class = CaseClass([INTEGER, TEXT])
-    chosen = choose(case_class, [(number, tuple(b"x" * number)) for number in range(50)])
+    chosen = chosen_hash(case_class, [(number, tuple(b"x" * number)) for number in range(50)])
     assert chosen.name == "case-class"
 
 
 def test_first_of_formulas_that_agree_on_all_keys_is_chosen() -> None:
     """No town is null, so formulas that differ in the hash of null agree."""
-    java_type = order(1, 59, "town id")
-    assert choose(java_type, [value for value in VALUES if value[1] is not None]).name == "lombok(town,id)"
+    java_type = order_type(1, 59, "town id")
+    assert chosen_hash(java_type, [value for value in ORDERS if value[1] is not None]).name == "lombok(town,id)"
 
 
 def test_no_formula_is_chosen_if_one_key_lies_in_a_foreign_key_group() -> None:
-    right, wrong = order(1, 31, "id town"), order(1, 31, "id town")
+    right, wrong = order_type(1, 31, "id town"), order_type(1, 31, "id town")
     wrong.code = lambda value: right.code(value) + (value[0] == 39)  # type: ignore[method-assign]
-    assert choose(right, VALUES).name == "objects-hash(id,town)"
+    assert chosen_hash(right, ORDERS).name == "objects-hash(id,town)"
     with pytest.raises(UnsupportedError, match="no formula fits") as caught:
-        choose(wrong, VALUES)
+        chosen_hash(wrong, ORDERS)
     assert caught.value.expected == "one of 28 formulas that gives all 400 keys the key groups they lie in"
 
 
 def test_no_formula_is_chosen_if_one_key_lies_in_two_key_groups() -> None:
-    java_type = order(1, 31, "id town")
-    twice = [*VALUES, VALUES[0]]
-    codes = list(map(java_type.code, VALUES))
-    java_type.code = lambda _: next(of_keys)  # type: ignore[method-assign]
-    of_keys = iter([*codes, codes[0]])
-    assert choose(java_type, twice).name == "objects-hash(id,town)"
-    of_keys = iter([*codes, codes[0] + 1])
+    java_type = order_type(1, 31, "id town")
+    values_with_a_repeat = [*ORDERS, ORDERS[0]]
+    codes = list(map(java_type.code, ORDERS))
+    java_type.code = lambda _: next(next_codes)  # type: ignore[method-assign]
+    next_codes = iter([*codes, codes[0]])
+    assert chosen_hash(java_type, values_with_a_repeat).name == "objects-hash(id,town)"
+    next_codes = iter([*codes, codes[0] + 1])
     with pytest.raises(UnsupportedError, match="no formula fits"):
-        choose(java_type, twice)
+        chosen_hash(java_type, values_with_a_repeat)
 
 
-@pytest.mark.parametrize(("max_parallelism", "needed"), [(64, 6), (128, 5), (32768, 3)])
-def test_too_few_keys_are_refused(max_parallelism: int, needed: int) -> None:
+@pytest.mark.parametrize(("max_parallelism", "needed_count"), [(64, 6), (128, 5), (32768, 3)])
+def test_too_few_keys_are_refused(max_parallelism: int, needed_count: int) -> None:
     """The chance that a wrong one of 28 formulas fits must be below one in 10^9.
 
     With max parallelism 64, five keys leave a chance of 28 × 64^-5, which is above that; six keys leave 28 × 64^-6.
     """
-    java_type = order(1, 31, "id town")
+    java_type = order_type(1, 31, "id town")
     with pytest.raises(UnsupportedError, match="too few keys") as caught:
-        choose(java_type, VALUES[1:needed] * 100, max_parallelism)
-    assert caught.value.expected == f"{needed} keys with different hashes, to test 28 formulas"
-    assert caught.value.found == f"{needed - 1} in {needed - 1} distinct keys"
-    assert choose(java_type, VALUES[1 : needed + 1], max_parallelism).name == "objects-hash(id,town)"
+        chosen_hash(java_type, ORDERS[1:needed_count] * 100, max_parallelism)
+    assert caught.value.expected == f"{needed_count} keys with different hashes, to test 28 formulas"
+    assert caught.value.found == f"{needed_count - 1} in {needed_count - 1} distinct keys"
+    assert chosen_hash(java_type, ORDERS[1 : needed_count + 1], max_parallelism).name == "objects-hash(id,town)"
 
 
 def test_early_check_refuses_only_what_more_keys_cannot_decide() -> None:
-    java_type, beyond = order(1, 31, "id town"), order(77, 12345, "town")
-    for values in ([], VALUES[:1], [VALUES[1]] * 100, VALUES):
-        refuse_no_hash(*sampled(java_type, values))
-    refuse_no_hash(*sampled(INTEGER, [1], 2, LONG))
-    refuse_no_hash(*sampled(beyond, []))
+    java_type, unguessable_type = order_type(1, 31, "id town"), order_type(77, 12345, "town")
+    for values in ([], ORDERS[:1], [ORDERS[1]] * 100, ORDERS):
+        refuse_no_hash(*choice_arguments(java_type, values))
+    refuse_no_hash(*choice_arguments(INTEGER, [1], 2, LONG))
+    refuse_no_hash(*choice_arguments(unguessable_type, []))
     with pytest.raises(UnsupportedError, match="no formula fits"):
-        refuse_no_hash(*sampled(beyond, VALUES))
+        refuse_no_hash(*choice_arguments(unguessable_type, ORDERS))
     with pytest.raises(UnsupportedError, match="too few key groups to find it"):
-        refuse_no_hash(*sampled(java_type, [], 63))
+        refuse_no_hash(*choice_arguments(java_type, [], 63))
     with pytest.raises(UnsupportedError, match="contain an enum"):
-        refuse_no_hash(*sampled(INTEGER, [], 128, ENUM))
+        refuse_no_hash(*choice_arguments(INTEGER, [], 128, ENUM))
 
 
 def test_keys_with_equal_hashes_count_once() -> None:
     """The hash covers the town alone: many ids of three towns give three different hashes."""
-    java_type = order(0, 31, "town")
+    java_type = order_type(0, 31, "town")
     with pytest.raises(UnsupportedError, match="too few keys") as caught:
-        choose(java_type, [value for value in VALUES if value[1] in (None, *map(tuple, (b"Ulm", b"Oslo")))])
+        chosen_hash(java_type, [value for value in ORDERS if value[1] in (None, *map(tuple, (b"Ulm", b"Oslo")))])
     assert caught.value.found == "3 in 120 distinct keys"
 
 
 def test_too_few_key_groups_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="too few key groups to find it") as caught:
-        choose(order(1, 31, "id town"), VALUES, 63)
+        chosen_hash(order_type(1, 31, "id town"), ORDERS, 63)
     assert caught.value.found == "63"
     assert "--max-parallelism 21, 9, 7, 3; or" in (caught.value.advice or "")
 
 
 def test_two_fitting_formulas_that_disagree_are_refused() -> None:
     """The formulas differ only for a key with a null, and both of its hashes lead to the same one of 128 key groups."""
-    formula, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
-    null = next(
+    lombok_type, other_type = order_type(1, 59, "town id", null_hash=43), order_type(1, 59, "town id")
+    null_order = next(
         (number, None)
         for number in range(10_000)
-        if key_group_of_hash(formula.code((number, None)), 128) == key_group_of_hash(other.code((number, None)), 128)
+        if key_group_of_hash(lombok_type.code((number, None)), 128)
+        == key_group_of_hash(other_type.code((number, None)), 128)
     )
     with pytest.raises(UnsupportedError, match="give different hashes") as caught:
-        choose(formula, [*(value for value in VALUES if value[1] is not None), null])
+        chosen_hash(lombok_type, [*(value for value in ORDERS if value[1] is not None), null_order])
     assert caught.value.found == "lombok(town,id) and 1x59(town,id)"
     assert "--key-hash NAME" in (caught.value.advice or "")
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "why", "advice"),
+    ("snapshot", "reason", "advice"),
     [
         (ENUM, "contain an enum", "module:function"),
         (pojo({"colour": ENUM, "id": INT}), "contain an enum", "module:function"),
@@ -180,9 +185,9 @@ def test_two_fitting_formulas_that_disagree_are_refused() -> None:
         (KRYO, "where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …; or give your own function"),
     ],
 )
-def test_types_without_a_formula_are_refused(snapshot: bytes, why: str, advice: str) -> None:
-    with pytest.raises(UnsupportedError, match=why) as caught:
-        choose(INTEGER, [1], 128, snapshot)
+def test_types_without_a_formula_are_refused(snapshot: bytes, reason: str, advice: str) -> None:
+    with pytest.raises(UnsupportedError, match=reason) as caught:
+        chosen_hash(INTEGER, [1], 128, snapshot)
     assert caught.value.advice is not None
     assert advice in caught.value.advice
     assert caught.value.advice.startswith("a max parallelism that divides the old one needs no hash of keys")
@@ -190,12 +195,12 @@ def test_types_without_a_formula_are_refused(snapshot: bytes, why: str, advice: 
 
 def test_no_divisor_is_advised_for_a_prime_max_parallelism() -> None:
     with pytest.raises(UnsupportedError) as caught:
-        choose(INTEGER, [1], 97, ENUM)
+        chosen_hash(INTEGER, [1], 97, ENUM)
     assert (caught.value.advice or "").startswith("keep the max parallelism, 97; or ")
 
 
 @pytest.mark.parametrize(
-    ("key", "kind", "message"),
+    ("key", "error_type", "message"),
     [
         ("020500", SnapshotError, "an impossible flag, at byte 1 of the key"),
         (
@@ -205,11 +210,11 @@ def test_no_divisor_is_advised_for_a_prime_max_parallelism() -> None:
         ),
     ],
 )
-def test_keys_that_do_not_match_their_type_are_refused(key: str, kind: type[Exception], message: str) -> None:
+def test_keys_that_do_not_match_their_type_are_refused(key: str, error_type: type[Exception], message: str) -> None:
     data = np.frombuffer(bytes.fromhex("ff" + key), np.uint8)
-    places = np.array([1]), np.array([len(data)]), np.array([5])
-    with pytest.raises(kind, match=message):
-        choose_hash(parsed(order(1, 31, "id town").snapshot), data, *places, 128)
+    key_arrays = np.array([1]), np.array([len(data)]), np.array([5])
+    with pytest.raises(error_type, match=message):
+        choose_hash(parsed(order_type(1, 31, "id town").snapshot), data, *key_arrays, 128)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +252,8 @@ def test_named_formula_may_leave_out_an_enum() -> None:
 
 
 def test_formulas_are_tried_only_if_the_rest_of_the_key_is_hashable() -> None:
-    read = parsed(pojo({"id": INT})), parsed(list_of(simple("StringValue")))
-    assert [len(list(candidate_hashes(serializer))) for serializer in read] == [7, 0]
+    serializers = parsed(pojo({"id": INT})), parsed(list_of(simple("StringValue")))
+    assert [len(list(candidate_hashes(serializer))) for serializer in serializers] == [7, 0]
 
 
 def test_error_code_of_a_subclass_is_that_of_the_machine() -> None:

@@ -96,9 +96,9 @@ BOOLEANS = {"lombok": (79, 97), "17x37": (0, 1), "17x31": (1, 0)}
 
 
 @st.composite
-def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
+def types_and_formulas(draw: st.DrawFn) -> tuple[JavaType, str]:
     """Draw a POJO and its formula; it may contain another POJO, or lie in a composite type."""
-    name, start, factor, null = draw(
+    name, start, factor, null_hash = draw(
         st.sampled_from(
             [
                 ("objects-hash", 1, 31, 0),
@@ -110,37 +110,37 @@ def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
     )
     inner_fields = dict(zip("xyz", draw(st.lists(FIELDS, min_size=1, max_size=3)), strict=False))
     inner_order = draw(st.permutations(list(inner_fields)))
-    inner = Pojo(inner_fields, start, factor, inner_order, null, name="com.example.Inner")
+    inner = Pojo(inner_fields, start, factor, inner_order, null_hash, name="com.example.Inner")
     fields: dict[str, JavaType] = dict(zip("abc", draw(st.lists(FIELDS, max_size=3)), strict=False))
-    spelled = {field: field for field in fields}
-    lists = ""
+    spelling_by_field = {field: field for field in fields}
+    inner_list = ""
     if draw(st.booleans()):
-        fields["inner"], spelled["inner"] = inner, "inner"
-        lists = f"({','.join(inner_order)})"
+        fields["inner"], spelling_by_field["inner"] = inner, "inner"
+        inner_list = f"({','.join(inner_order)})"
     rules = {}
     if name in BOOLEANS and draw(st.booleans()):
-        of_true, of_false = BOOLEANS[name]
-        fields["open"], spelled["open"] = BOOLEAN, "boolean open"
-        rules["open"] = lambda value: of_true if value else of_false
-    order = draw(st.permutations(list(fields)).flatmap(lambda all_: st.sampled_from([all_, all_[1:], all_[:1]])))
-    outer = Pojo(fields, start, factor, order, null, rules)
+        true_hash, false_hash = BOOLEANS[name]
+        fields["open"], spelling_by_field["open"] = BOOLEAN, "boolean open"
+        rules["open"] = lambda value: true_hash if value else false_hash
+    field_order = draw(st.permutations(list(fields)).flatmap(lambda all_: st.sampled_from([all_, all_[1:], all_[:1]])))
+    outer = Pojo(fields, start, factor, field_order, null_hash, rules)
     if "open" in fields:  # a primitive one is never null
         at = list(outer.fields).index("open")
         outer.values = outer.values.map(lambda value: (*value[:at], bool(value[at]), *value[at + 1 :]))
     wrap = draw(
         st.sampled_from([lambda t: t, lambda t: Tuple([TEXT, t]), lambda t: Row([t]), List, lambda t: Either(t, LONG)])
     )
-    return wrap(outer), f"{name}({','.join(spelled[field] for field in order)})" + lists
+    return wrap(outer), f"{name}({','.join(spelling_by_field[field] for field in field_order)})" + inner_list
 
 
 @given(data=st.data())
 @settings(max_examples=examples(200))
 def test_formulas_hash_as_the_slow_twin(data: st.DataObject) -> None:
-    java_type, formula = data.draw(own_hashes())
+    java_type, formula = data.draw(types_and_formulas())
     assert str(parse_formula(formula)) == formula
     keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, max_size=4))]
-    slow = [java_type.code(java_type.read(io.BytesIO(key))) for key in keys]
-    assert codes(java_type, formula, keys) == slow
+    slow_codes = [java_type.code(java_type.read(io.BytesIO(key))) for key in keys]
+    assert codes(java_type, formula, keys) == slow_codes
 
 
 @given(data=st.data())
@@ -151,14 +151,14 @@ def test_case_classes_hash_as_the_slow_twin(data: st.DataObject) -> None:
     assert codes(java_type, "case-class", list(map(java_type.write, values))) == list(map(java_type.code, values))
 
 
-@pytest.mark.parametrize("text", ["", "objects-hash", "objects-hash(a", "(a)", "md5(a)", "x31(a)", "31(a)", "a.b:c"])
-def test_malformed_formula_is_not_parsed(text: str) -> None:
-    assert parse_formula(text) is None
+@pytest.mark.parametrize("formula", ["", "objects-hash", "objects-hash(a", "(a)", "md5(a)", "x31(a)", "31(a)", "a.b:c"])
+def test_malformed_formula_is_not_parsed(formula: str) -> None:
+    assert parse_formula(formula) is None
 
 
-@pytest.mark.parametrize("text", ["objects-hash(b,a)", "lombok(boolean a)(b)", "record()", "0x1(a)", "case-class"])
-def test_parsed_formula_prints_as_it_was_written(text: str) -> None:
-    assert str(parse_formula(text)) == text
+@pytest.mark.parametrize("formula", ["objects-hash(b,a)", "lombok(boolean a)(b)", "record()", "0x1(a)", "case-class"])
+def test_parsed_formula_prints_as_it_was_written(formula: str) -> None:
+    assert str(parse_formula(formula)) == formula
 
 
 def test_spaces_in_a_formula_are_ignored() -> None:
@@ -175,16 +175,16 @@ def test_own_classes_in_a_key_are_listed() -> None:
     )
 
 
-def own(*fields: str, booleans: tuple[str, ...] = ()) -> ClassWithHashCode:
+def class_with_fields(*fields: str, booleans: tuple[str, ...] = ()) -> ClassWithHashCode:
     return ClassWithHashCode("com.example.Order", fields, frozenset(booleans))
 
 
-def tried(*classes: ClassWithHashCode) -> list[str]:
+def formula_names(*classes: ClassWithHashCode) -> list[str]:
     return list(map(str, formulas(classes)))
 
 
 def test_likely_formulas_are_tried_first() -> None:
-    assert tried(own("a", "b"))[:8] == [
+    assert formula_names(class_with_fields("a", "b"))[:8] == [
         "objects-hash(a,b)",
         "lombok(a,b)",
         "record(a,b)",
@@ -197,13 +197,13 @@ def test_likely_formulas_are_tried_first() -> None:
 
 
 def test_few_fields_are_tried_in_all_orders() -> None:
-    names = tried(own("a", "b", "c"))
+    names = formula_names(class_with_fields("a", "b", "c"))
     assert len(names) == len(set(names)) == 7 * (3 + 6 + 6)
     assert {"lombok(b)", "17x37(c,a)", "record(c,a,b)"} <= set(names)
 
 
 def test_boolean_fields_are_tried_as_boxed_and_primitive() -> None:
-    names = tried(own("flag", "id", booleans=("flag",)))
+    names = formula_names(class_with_fields("flag", "id", booleans=("flag",)))
     assert {"lombok(boolean flag,id)", "lombok(flag,id)", "record(id,boolean flag)", "objects-hash(flag,id)"} <= set(
         names
     )
@@ -212,16 +212,16 @@ def test_boolean_fields_are_tried_as_boxed_and_primitive() -> None:
 
 
 def test_field_orders_of_two_classes_are_tried_independently() -> None:
-    assert "lombok(b,a)(y)" in tried(own("a", "b"), own("x", "y"))
+    assert "lombok(b,a)(y)" in formula_names(class_with_fields("a", "b"), class_with_fields("x", "y"))
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 12, 60])
-def test_many_fields_are_tried_in_some_orders(number: int) -> None:
-    names = [f"f{i:02}" for i in range(number)]
-    formulas_tried = tried(own(*names))
+@pytest.mark.parametrize("field_count", [5, 6, 7, 12, 60])
+def test_many_fields_are_tried_in_some_orders(field_count: int) -> None:
+    names = [f"f{i:02}" for i in range(field_count)]
+    formulas_tried = formula_names(class_with_fields(*names))
     assert len(formulas_tried) == len(set(formulas_tried)) <= MOST_FORMULAS
     assert f"1x59({','.join(names)})" in formulas_tried
-    if number <= 6:
+    if field_count <= 6:
         assert f"1x59({','.join(reversed(names))})" in formulas_tried
-    if number <= 7:
+    if field_count <= 7:
         assert "1x59(f01,f03)" in formulas_tried

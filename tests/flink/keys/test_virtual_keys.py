@@ -14,9 +14,10 @@ def test_virtual_key_is_the_smallest_of_each_subtask(key_type: str, max_parallel
     keys = virtual_keys(key_type, max_parallelism, parallelism)
     assert len(keys) == parallelism
     for subtask, key in enumerate(keys):
-        own = key_group_range(max_parallelism, parallelism, subtask)
+        own_groups = key_group_range(max_parallelism, parallelism, subtask)
         is_own = [
-            key_group_of_hash(HASH_BY_KEY_TYPE[key_type](value), max_parallelism) in own for value in range(key + 1)
+            key_group_of_hash(HASH_BY_KEY_TYPE[key_type](value), max_parallelism) in own_groups
+            for value in range(key + 1)
         ]
         assert is_own.index(True) == key
 

@@ -16,7 +16,7 @@ from support.snapshots import FIXTURES
 
 FILES = sorted(FIXTURES.glob("**/_metadata"))
 assert FILES
-BOOTSTRAPPED = {fixture.name for fixture in TABLE if fixture.processor}
+BOOTSTRAPPED_NAMES = {fixture.name for fixture in TABLE if fixture.processor}
 """Fixtures of the State Processor API, which wrote null as their properties."""
 every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.parent.relative_to(FIXTURES)))
 
@@ -33,8 +33,8 @@ def test_handles_of_flink_are_written_and_read_alone(path: Path) -> None:
         for subtask in operator.subtasks:
             if subtask.state is None:
                 continue
-            for keyed in (subtask.state.managed_keyed, subtask.state.raw_keyed):
-                assert read_keyed_handle(write_keyed_handle(keyed)) == keyed
+            for keyed_handle in (subtask.state.managed_keyed, subtask.state.raw_keyed):
+                assert read_keyed_handle(write_keyed_handle(keyed_handle)) == keyed_handle
             for handle in (subtask.state.managed_operator, subtask.state.raw_operator):
                 assert read_operator_handle(write_operator_handle(handle)) == handle
 
@@ -43,7 +43,7 @@ def test_handles_of_flink_are_written_and_read_alone(path: Path) -> None:
 def test_properties_name_the_snapshot_type(path: Path) -> None:
     metadata = read_metadata(path.read_bytes(), str(path))
     type_of_snapshot = snapshot_type(metadata.properties)
-    if metadata.version < FIRST_VERSION_WITH_PROPERTIES or path.parent.parent.name in BOOTSTRAPPED:
+    if metadata.version < FIRST_VERSION_WITH_PROPERTIES or path.parent.parent.name in BOOTSTRAPPED_NAMES:
         assert type_of_snapshot is SnapshotType.UNKNOWN
     elif path.parent.name.startswith("chk-"):
         assert type_of_snapshot is SnapshotType.CHECKPOINT

@@ -30,7 +30,7 @@ DIRECTORY = IncrementalHandle(HandleTag.INCREMENTAL, 7, "backend", 0, 2, None, F
 IN_MEMORY = InMemoryChangelogHandle(0, 2, 1, 2, (StateChange(-1, b"ab"), StateChange(1, b"")), "id")
 STREAMED = ChangelogStreamHandle(HandleTag.CHANGELOG_STREAM, 0, 2, ((1, FILE),), 9, 9, "id", None)
 CHANGELOG = ChangelogHandle(HandleTag.CHANGELOG, 0, 2, 9, (DIRECTORY,), (IN_MEMORY, STREAMED), 3, None, "id")
-BOTH_FORMS: tuple[KeyedHandle, ...] = (
+HANDLES_OF_BOTH_FORMS: tuple[KeyedHandle, ...] = (
     GROUPS,
     replace(GROUPS, tag=HandleTag.KEY_GROUPS_V2, handle_id="id"),
     replace(GROUPS, tag=HandleTag.SAVEPOINT_KEY_GROUPS),
@@ -44,7 +44,7 @@ BOTH_FORMS: tuple[KeyedHandle, ...] = (
 )
 
 
-def written(handle: KeyedHandle | None) -> bytes:
+def handle_bytes(handle: KeyedHandle | None) -> bytes:
     out = ByteWriter()
     write_keyed(out, handle)
     return bytes(out.data)
@@ -58,16 +58,16 @@ def read(data: bytes) -> KeyedHandle | None:
 
 
 @pytest.mark.parametrize(
-    "handle", BOTH_FORMS, ids=lambda handle: f"tag {handle.tag}" if hasattr(handle, "tag") else "9"
+    "handle", HANDLES_OF_BOTH_FORMS, ids=lambda handle: f"tag {handle.tag}" if hasattr(handle, "tag") else "9"
 )
 def test_handle_is_read_as_written_in_the_form_of_its_tag(handle: KeyedHandle) -> None:
-    data = written(handle)
+    data = handle_bytes(handle)
     assert data[0] == getattr(handle, "tag", HandleTag.IN_MEMORY_CHANGELOG)
     assert read(data) == handle
 
 
 def test_no_handle_is_a_single_tag() -> None:
-    assert written(None) == b"\0"
+    assert handle_bytes(None) == b"\0"
     assert read(b"\0") is None
 
 
@@ -79,26 +79,29 @@ def test_tags_of_other_handles_are_unknown(tag: int) -> None:
 
 
 def test_parts_of_a_changelog_that_flink_would_drop_are_errors() -> None:
-    data = written(replace(CHANGELOG, base=(GROUPS,), delta=(IN_MEMORY,)))
-    base, delta = data.index(written(GROUPS)), data.index(written(IN_MEMORY))
-    for at, part, what in ((base, GROUPS, "a null handle in the base"), (delta, IN_MEMORY, "no log of changes")):
-        damaged = data[:at] + b"\0" + data[at + len(written(part)) :]
+    data = handle_bytes(replace(CHANGELOG, base=(GROUPS,), delta=(IN_MEMORY,)))
+    base_offset, delta_offset = data.index(handle_bytes(GROUPS)), data.index(handle_bytes(IN_MEMORY))
+    for at, part, what in (
+        (base_offset, GROUPS, "a null handle in the base"),
+        (delta_offset, IN_MEMORY, "no log of changes"),
+    ):
+        damaged = data[:at] + b"\0" + data[at + len(handle_bytes(part)) :]
         with pytest.raises(SnapshotError, match=what) as caught:
             read(damaged)
         assert caught.value.offset == at
-    moved = data[:delta] + written(GROUPS) + data[delta + len(written(IN_MEMORY)) :]
+    groups_as_delta = data[:delta_offset] + handle_bytes(GROUPS) + data[delta_offset + len(handle_bytes(IN_MEMORY)) :]
     with pytest.raises(SnapshotError, match="no log of changes") as caught:
-        read(moved)
+        read(groups_as_delta)
     assert caught.value.found == "tag 3"
 
 
 def test_changes_have_possible_key_groups_and_sequence_numbers() -> None:
-    for damaged, what in (
+    for damaged_handle, what in (
         (replace(IN_MEMORY, start=-1), "a negative sequence number"),
         (replace(IN_MEMORY, changes=(StateChange(-2, b""),)), "not a key group"),
     ):
         with pytest.raises(SnapshotError, match=what):
-            read(written(damaged))
+            read(handle_bytes(damaged_handle))
 
 
 def test_nesting_is_limited() -> None:
@@ -106,4 +109,4 @@ def test_nesting_is_limited() -> None:
     for _ in range(MAX_NESTING):
         nested = replace(CHANGELOG, base=(nested,), delta=())
     with pytest.raises(SnapshotError, match="handles are nested too deep"):
-        read(written(nested))
+        read(handle_bytes(nested))

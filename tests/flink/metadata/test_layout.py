@@ -57,14 +57,14 @@ def test_version_2_has_the_bytes_of_flink() -> None:
 
 
 def test_names_and_finished_subtasks_have_the_bytes_of_flink() -> None:
-    finished = operator(name="map", uid="m", subtasks=(Subtask(1, True, None),))
-    gone = operator(operator_id="00" * 16, fully_finished=True)
+    with_finished_subtask = operator(name="map", uid="m", subtasks=(Subtask(1, True, None),))
+    finished_operator = operator(operator_id="00" * 16, fully_finished=True)
     expected = (
         "4960672d 00000005 0000000000000001 00000000 00000002"
         f"0003 6d6170 0001 6d {OPERATOR_ID} 00000002 00000080 00 00000001 fffffffe"
         f"0000 0000 {'00' * 16} 00000002 00000080 00 ffffffff"
     )
-    metadata = file(finished, gone, version=5)
+    metadata = file(with_finished_subtask, finished_operator, version=5)
     assert write_metadata(metadata) == bytes.fromhex(expected) + metadata.properties
     assert read_metadata(write_metadata(metadata), "_metadata") == metadata
 

@@ -57,17 +57,17 @@ def test_operator_handle_is_written_and_read_alone(handle: object) -> None:
 def test_inline_stream_has_the_position_of_its_bytes() -> None:
     handle = KeyGroupsHandle(7, 0, (0,), InlineStream("name", b"some state"))
     data = write_metadata(file(operator(subtasks=(Subtask(0, False, SubtaskState(managed_keyed=handle)),))))
-    read = read_metadata(data, "_metadata").operators[0].subtasks[0].state.managed_keyed.stream
-    assert data[read.position : read.position + len(read.data)] == b"some state"
+    stream = read_metadata(data, "_metadata").operators[0].subtasks[0].state.managed_keyed.stream
+    assert data[stream.position : stream.position + len(stream.data)] == b"some state"
 
 
 def test_order_of_operators_and_subtasks_is_kept() -> None:
     ids = ["ff" * 16, "00" * 16, "aa" * 16]
     subtasks = tuple(Subtask(index, True, None) for index in (3, 0, 2))
     operators = tuple(operator(operator_id=name, parallelism=4, subtasks=subtasks) for name in ids)
-    read = read_metadata(write_metadata(file(*operators)), "_metadata")
-    assert [state.operator_id for state in read.operators] == ids
-    assert [subtask.index for subtask in read.operators[0].subtasks] == [3, 0, 2]
+    metadata = read_metadata(write_metadata(file(*operators)), "_metadata")
+    assert [state.operator_id for state in metadata.operators] == ids
+    assert [subtask.index for subtask in metadata.operators[0].subtasks] == [3, 0, 2]
 
 
 def test_operator_without_subtasks_keeps_its_finished_flag() -> None:
@@ -92,8 +92,8 @@ def metadata_with(old: str, new: str, metadata: Metadata) -> bytes:
     return data.replace(old_bytes, bytes.fromhex(new))
 
 
-STATELESS = operator(subtasks=(Subtask(0, False, SubtaskState()),))
-INLINE = file(operator(coordinator=InlineStream("c", b"x")))
+STATELESS_OPERATOR = operator(subtasks=(Subtask(0, False, SubtaskState()),))
+METADATA_WITH_COORDINATOR = file(operator(coordinator=InlineStream("c", b"x")))
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ INLINE = file(operator(coordinator=InlineStream("c", b"x")))
         (write_metadata(file(operator(max_parallelism=1))), "an impossible parallelism"),
         (write_metadata(file(operator(max_parallelism=1 << 16))), "an impossible parallelism"),
         (write_metadata(file(operator(), operator())), "an operator is listed twice"),
-        (write_metadata(file(operator(subtasks=STATELESS.subtasks * 2))), "a subtask is listed twice"),
+        (write_metadata(file(operator(subtasks=STATELESS_OPERATOR.subtasks * 2))), "a subtask is listed twice"),
         (write_metadata(file(operator(subtasks=(Subtask(2, True, None),)))), "a subtask index out of bounds"),
         (write_metadata(file(operator(subtasks=(Subtask(2, False, SubtaskState()),)))), "out of bounds"),
-        (metadata_with("00000080 01 0001 63 00000001 78", "00000080 10", INLINE), "not inline"),
+        (metadata_with("00000080 01 0001 63 00000001 78", "00000080 10", METADATA_WITH_COORDINATOR), "not inline"),
         (write_metadata(file(operator(coordinator=InlineStream("c", b""), fully_finished=True))), "finished"),
         (write_metadata(file(version=3)) + b"\0", "bytes after the end"),
         (write_metadata(file(version=4)) + b"\0", "bytes after the end"),
@@ -128,7 +128,7 @@ def test_damaged_metadata_is_refused_with_its_offset(data: bytes, what: str) -> 
     assert raised.value.offset is not None
 
 
-MASTER = "4960672d 00000003 0000000000000001 00000001"
+HEX_BEFORE_MASTER = "4960672d 00000003 0000000000000001 00000001"
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ MASTER = "4960672d 00000003 0000000000000001 00000001"
 )
 def test_malformed_master_state_is_refused(master: str, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
-        read_metadata(bytes.fromhex(f"{MASTER} {master} 00000000"), "_metadata")
+        read_metadata(bytes.fromhex(f"{HEX_BEFORE_MASTER} {master} 00000000"), "_metadata")
 
 
 @pytest.mark.parametrize(
-    ("version", "known"), [(1, "Flink 1.1"), (7, "unknown metadata version"), (1 << 30, "unknown metadata version")]
+    ("version", "message"), [(1, "Flink 1.1"), (7, "unknown metadata version"), (1 << 30, "unknown metadata version")]
 )
-def test_unknown_version_is_refused_with_the_known_ones(version: int, known: str) -> None:
-    with pytest.raises(UnsupportedError, match=known) as raised:
+def test_unknown_version_is_refused_with_the_known_ones(version: int, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message) as raised:
         read_metadata(bytes.fromhex("4960672d") + struct.pack(">i", version), "_metadata")
     assert "1.16 to 1.20" in raised.value.expected
     assert raised.value.advice
@@ -210,9 +210,11 @@ def test_damaged_operator_handle_is_refused(handle: str, what: str) -> None:
 
 
 def test_ambiguous_encodings_that_we_would_write_differently_are_refused() -> None:
-    announced_twice = metadata_with("00000001 00000000 00000000", "00000001 00000000 00000002", file(STATELESS))
+    announced_twice = metadata_with(
+        "00000001 00000000 00000000", "00000001 00000000 00000002", file(STATELESS_OPERATOR)
+    )
     announced_null = metadata_with(
-        "00000001 00000000 00000000 00000000 00", "00000001 00000000 00000001 00 00000000 00", file(STATELESS)
+        "00000001 00000000 00000000 00000000 00", "00000001 00000000 00000001 00 00000000 00", file(STATELESS_OPERATOR)
     )
     minus_two_subtasks = metadata_with("00000080 00 00000000", "00000080 00 fffffffe", file(operator()))
     for data in (announced_twice, announced_null, minus_two_subtasks):
@@ -232,7 +234,7 @@ def test_ambiguous_encodings_that_we_would_write_differently_are_refused() -> No
 )
 def test_version_2_with_other_values_in_constant_fields_is_refused(old: str, new: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        read_metadata(metadata_with(old, new, file(STATELESS, version=2)), "_metadata")
+        read_metadata(metadata_with(old, new, file(STATELESS_OPERATOR, version=2)), "_metadata")
 
 
 def test_channel_state_of_the_other_direction_is_refused() -> None:

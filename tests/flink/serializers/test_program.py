@@ -118,14 +118,14 @@ def test_types_that_cannot_be_measured_are_refused_with_advice(data: bytes, name
 
 
 @pytest.mark.parametrize(
-    "kind", [BASE + "ListSerializerSnapshot", BASE + "MapSerializerSnapshot", BASE + "SetSerializerSnapshot"]
+    "class_name", [BASE + "ListSerializerSnapshot", BASE + "MapSerializerSnapshot", BASE + "SetSerializerSnapshot"]
 )
-def test_wrong_number_of_nested_serializers_is_refused(kind: str) -> None:
+def test_wrong_number_of_nested_serializers_is_refused(class_name: str) -> None:
     """Flink uses the serializers that it expects, and fails without a message if some are missing."""
-    for inside in ((), (INT, INT, INT)):
+    for nested_snapshots in ((), (INT, INT, INT)):
         with pytest.raises(SnapshotError, match="wrong number of nested serializers") as caught:
-            compile_program(parsed(composite(kind, *inside)))
-        assert caught.value.found == str(len(inside))
+            compile_program(parsed(composite(class_name, *nested_snapshots)))
+        assert caught.value.found == str(len(nested_snapshots))
 
 
 def test_case_class_of_flink_2_is_walked_and_hashed() -> None:

@@ -13,7 +13,7 @@ from rescale.flink.serializers.snapshot import ABANDONED, UNKNOWN, SerializerSna
 RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
 LONG = SerializerSnapshot("org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot", 3, b"")
 OPTION = SerializerSnapshot("org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 3, b"", (LONG,))
-V1, V2 = ReleaseLine(1, 20), ReleaseLine(2, 3)
+LINE_1_20, LINE_2_3 = ReleaseLine(1, 20), ReleaseLine(2, 3)
 
 
 def kryo(class_name: str) -> SerializerSnapshot:
@@ -41,14 +41,14 @@ def reasons_of(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLin
     ],
 )
 def test_values_of_kryo_2_have_the_rule_of_their_class(class_name: str, restores: Restores, rule: str) -> None:
-    wrapped = (lambda inner: inner, pojo, lambda inner: pojo(LONG, pojo(inner)), lambda inner: pojo(LONG, sub=inner))
-    for wrap in wrapped:
-        (reason,) = reasons_of(wrap(kryo(class_name)), 1, V2)
+    wraps = (lambda inner: inner, pojo, lambda inner: pojo(LONG, pojo(inner)), lambda inner: pojo(LONG, sub=inner))
+    for wrap in wraps:
+        (reason,) = reasons_of(wrap(kryo(class_name)), 1, LINE_2_3)
         assert (reason.restores, reason.flink_class) == (restores, rule)
         assert class_name in reason.why
         assert reason.way
-        assert reasons_of(wrap(kryo(class_name)), 1, V1) == []
-        assert reasons_of(wrap(kryo(class_name)), 2, V2) == []
+        assert reasons_of(wrap(kryo(class_name)), 1, LINE_1_20) == []
+        assert reasons_of(wrap(kryo(class_name)), 2, LINE_2_3) == []
 
 
 def test_unchanged_serializers_are_restored_by_every_line() -> None:
@@ -57,12 +57,12 @@ def test_unchanged_serializers_are_restored_by_every_line() -> None:
 
 
 def test_class_missing_in_a_line_is_not_restored() -> None:
-    (reason,) = reasons_of(pojo(OPTION), 1, V2)
+    (reason,) = reasons_of(pojo(OPTION), 1, LINE_2_3)
     assert (reason.restores, reason.fails_whole_header) == (Restores.NO, True)
     assert f"Flink 2.3 has no {OPTION.class_name}, which exists up to 1.20" in reason.why
-    assert reasons_of(OPTION, 1, V1) == []
+    assert reasons_of(OPTION, 1, LINE_1_20) == []
     hidden = SerializerSnapshot("com.x.Mine", 1, b"", attributes=((UNKNOWN, "com.x.Mine"),))
-    (reason,) = reasons_of(pojo(hidden), 1, V2)
+    (reason,) = reasons_of(pojo(hidden), 1, LINE_2_3)
     assert reason.restores is Restores.UNKNOWN
     assert "com.x.Mine is no class of Flink" in reason.why
 
@@ -71,25 +71,25 @@ def test_class_added_in_a_later_line_is_not_restored_before() -> None:
     bitmap = "org.apache.flink.api.common.typeutils.base.BitmapSerializer$BitmapSerializerSnapshot"
     assert "which exists from 2.3 on" in missing_class_reason(bitmap, ReleaseLine(2, 2)).why
     assert missing_class_reason(bitmap, ReleaseLine(2, 2)).restores is Restores.NO
-    assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, V2) == []
+    assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, LINE_2_3) == []
 
 
 def test_restore_of_a_class_from_a_jar_of_the_job_is_unknown() -> None:
     avro = SerializerSnapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, b"")
-    assert [reason.restores for reason in reasons_of(avro, 1, V2)] == [Restores.UNKNOWN]
+    assert [reason.restores for reason in reasons_of(avro, 1, LINE_2_3)] == [Restores.UNKNOWN]
     option = replace(OPTION, class_name="org.apache.flink.table.api.typeutils.ScalaOptionSerializerSnapshot")
-    assert [reason.restores for reason in reasons_of(option, 2, V2)] == [Restores.UNKNOWN]
-    assert reasons_of(option, 2, V1)[0].restores is Restores.NO
+    assert [reason.restores for reason in reasons_of(option, 2, LINE_2_3)] == [Restores.UNKNOWN]
+    assert reasons_of(option, 2, LINE_1_20)[0].restores is Restores.NO
 
 
 def test_older_version_of_a_snapshot_is_restored() -> None:
     older = replace(LONG, version=2)
-    assert [reasons_of(pojo(older), 1, line) for line in (V1, V2)] == [[], []]
+    assert [reasons_of(pojo(older), 1, line) for line in (LINE_1_20, LINE_2_3)] == [[], []]
 
 
 def test_abandoned_form_of_a_snapshot_is_not_restored() -> None:
     external = "org.apache.flink.table.runtime.typeutils.ExternalSerializer$ExternalSerializerSnapshot"
-    for line in (V1, V2):
+    for line in (LINE_1_20, LINE_2_3):
         (reason,) = reasons_of(SerializerSnapshot(external, 3, b"", (LONG,), ((ABANDONED, "1.12"),)), 1, line)
         assert (reason.restores, reason.fails_whole_header) == (Restores.NO, True)
 

@@ -25,14 +25,14 @@ from support.serializer_vectors import INT, JAVA_OBJECT, STREAMING, STRING, TYPE
 from support.slow import slow
 from support.snapshot_bytes import composite, parsed, snapshot
 
-rows = pytest.mark.parametrize("class_name", FLINK_ROWS)
+every_row = pytest.mark.parametrize("class_name", FLINK_ROWS)
 
 
 def test_every_row_has_a_vector() -> None:
     assert set(VECTORS) == set(FLINK_ROWS)
 
 
-@rows
+@every_row
 def test_snapshot_of_every_version_is_read_to_its_last_byte(class_name: str) -> None:
     vector = VECTORS[class_name]
     for data in vector.snapshots(FLINK_ROWS[class_name]):
@@ -42,7 +42,7 @@ def test_snapshot_of_every_version_is_read_to_its_last_byte(class_name: str) -> 
         assert data.endswith(serializer.body)
 
 
-@rows
+@every_row
 def test_truncated_snapshot_of_every_row_is_refused(class_name: str) -> None:
     for data in VECTORS[class_name].snapshots(FLINK_ROWS[class_name]):
         for end in range(len(data)):
@@ -52,7 +52,7 @@ def test_truncated_snapshot_of_every_row_is_refused(class_name: str) -> None:
             assert 0 <= error.value.offset <= end
 
 
-@rows
+@every_row
 def test_a_value_is_measured_and_hashed(class_name: str) -> None:
     vector = VECTORS[class_name]
     *_, newest = vector.snapshots(FLINK_ROWS[class_name])
@@ -94,15 +94,17 @@ def test_stream_element_that_is_never_in_state_is_refused(tag: int) -> None:
     assert walk_keys(program, np.frombuffer(data, np.uint8), *np.array([[0], [17]])).first_error() is not None
 
 
-@rows
+@every_row
 def test_versions_that_no_release_writes_are_unknown(class_name: str) -> None:
     row, vector = FLINK_ROWS[class_name], VECTORS[class_name]
-    others = [snapshot(class_name, version) for version in range(-1, 9) if version not in row.versions]
+    other_snapshots = [snapshot(class_name, version) for version in range(-1, 9) if version not in row.versions]
     if row.outer_versions:
         outer = vector.outer.get(max(row.outer_versions), vector.body)
-        unknown = (version for version in range(-1, 9) if version not in row.outer_versions)
-        others += [composite(class_name, *vector.inside, outer=outer, outer_version=version) for version in unknown]
-    for data in others:
+        unknown_versions = (version for version in range(-1, 9) if version not in row.outer_versions)
+        other_snapshots += [
+            composite(class_name, *vector.inside, outer=outer, outer_version=version) for version in unknown_versions
+        ]
+    for data in other_snapshots:
         with pytest.raises(UnknownSerializerError) as error:
             read_snapshot(ByteReader(data))
         assert error.value.class_name == class_name
@@ -117,7 +119,7 @@ def test_flink_1_12_wrote_external_types_without_a_flag() -> None:
 @pytest.mark.parametrize("release", [slow(LINES["1.20"]), LINES["2"]])
 def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str) -> None:
     line = ReleaseLine.parse(release)
-    older = [
+    older_snapshots = [
         data
         for class_name, row in FLINK_ROWS.items()
         if row.since <= line <= row.until and row.jar is None
@@ -126,16 +128,16 @@ def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str)
     printed = printed_by(
         Path(__file__).with_name("ReadSnapshots.java"),
         jars=flink_home(release),
-        given="\n".join(base64.b64encode(data).decode() for data in older),
+        given="\n".join(base64.b64encode(data).decode() for data in older_snapshots),
     )
-    assert printed.split("\n")[:-1] == ["0"] * len(older)
-    assert len(older) > 40
+    assert printed.split("\n")[:-1] == ["0"] * len(older_snapshots)
+    assert len(older_snapshots) > 40
 
 
 def test_the_documentation_lists_the_serializers_whose_values_cannot_be_measured() -> None:
     page = (DOCS / "explanation" / "state.md").read_text(encoding="utf-8")
     section = page.split("### The native format of the hashmap backend\n")[1].split("\n\nWhile ")[0]
-    listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
+    listed_serializers = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
     measured_for_one_class = KRYO_SNAPSHOT  # only values of `java.util.UUID` are measured
     rows = (row.snapshot for row in FLINK_ROWS.values() if row.values is None or row.snapshot == measured_for_one_class)
-    assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}
+    assert listed_serializers == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

@@ -22,12 +22,12 @@ from rescale.flink.serializers.value_format import format_value
 from support.java_programs import printed_by
 from support.slow import slow
 
-SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
+JAVA_SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
 
-ELSEWHERE = {row.snapshot for row in FLINK_ROWS.values() if row.jar is not None}
+CLASSES_OUTSIDE_THE_DISTRIBUTION = {row.snapshot for row in FLINK_ROWS.values() if row.jar is not None}
 """Snapshot classes that no jar of the distribution has."""
 
-NOT_MADE = {
+CLASSES_NOT_COMPARED = {
     # Its serializer is in flink-streaming-scala, which is not in the distribution.
     "org.apache.flink.api.scala.typeutils.Tuple2CaseClassSerializerSnapshot",
     # Its serializer is in flink-python, whose jar also contains Apache Beam for Python.
@@ -35,11 +35,11 @@ NOT_MADE = {
 }
 """Snapshot classes whose bytes are not compared."""
 
-lines = pytest.mark.parametrize("version", [slow(LINES["1.20"]), LINES["2"]])
+every_line = pytest.mark.parametrize("version", [slow(LINES["1.20"]), LINES["2"]])
 
 
 @cache
-def classes(version: str) -> frozenset[str]:
+def snapshot_classes(version: str) -> frozenset[str]:
     names = set()
     for jar in flink_home(version):
         with zipfile.ZipFile(jar) as archive:
@@ -51,15 +51,15 @@ def classes(version: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def written_by(jars: Iterable[Path]) -> tuple[tuple[str, bytes], ...]:
+def snapshots_written_by(jars: Iterable[Path]) -> tuple[tuple[str, bytes], ...]:
     """Return snapshot classes and bytes, as the Flink in these jars writes them."""
-    printed = printed_by(SOURCE, *FLINK_ROWS, jars=jars)
+    printed = printed_by(JAVA_SOURCE, *FLINK_ROWS, jars=jars)
     return tuple((name, base64.b64decode(data)) for name, data in map(str.split, printed.splitlines()))
 
 
 @cache
-def written(version: str) -> tuple[tuple[str, bytes], ...]:
-    return written_by(flink_home(version))
+def snapshots_of_flink(version: str) -> tuple[tuple[str, bytes], ...]:
+    return snapshots_written_by(flink_home(version))
 
 
 def check_read(class_name: str, data: bytes) -> None:
@@ -71,38 +71,38 @@ def check_read(class_name: str, data: bytes) -> None:
 
 
 def test_every_row_names_a_class_of_flink() -> None:
-    known = frozenset.union(*map(classes, LINES.values()))
-    assert {name for name in FLINK_ROWS if name not in known} == ELSEWHERE
+    known = frozenset.union(*map(snapshot_classes, LINES.values()))
+    assert {name for name in FLINK_ROWS if name not in known} == CLASSES_OUTSIDE_THE_DISTRIBUTION
 
 
-@lines
+@every_line
 def test_snapshots_of_flink_are_read_to_their_last_byte(version: str) -> None:
-    for class_name, data in written(version):
+    for class_name, data in snapshots_of_flink(version):
         check_read(class_name, data)
 
 
-@lines
+@every_line
 def test_every_row_of_the_distribution_is_compared_except_known_ones(version: str) -> None:
     line = ReleaseLine.parse(version)
-    known = {class_name for class_name, row in FLINK_ROWS.items() if row.since <= line <= row.until}
-    compared = {class_name for class_name, _ in written(version)}
-    assert known - compared == known & (NOT_MADE | ELSEWHERE)
-    assert compared <= known
+    known_classes = {class_name for class_name, row in FLINK_ROWS.items() if row.since <= line <= row.until}
+    compared_classes = {class_name for class_name, _ in snapshots_of_flink(version)}
+    assert known_classes - compared_classes == known_classes & (CLASSES_NOT_COMPARED | CLASSES_OUTSIDE_THE_DISTRIBUTION)
+    assert compared_classes <= known_classes
 
 
 @pytest.mark.slow
 def test_rows_of_jars_are_compared_too() -> None:
     release = LINES["2"]
-    snapshots = dict(written_by([*flink_home(release), *serializer_jars(release)]))
-    assert ELSEWHERE - set(snapshots) == NOT_MADE & ELSEWHERE
-    for class_name in ELSEWHERE & set(snapshots):
+    snapshots = dict(snapshots_written_by([*flink_home(release), *serializer_jars(release)]))
+    assert CLASSES_OUTSIDE_THE_DISTRIBUTION - set(snapshots) == CLASSES_NOT_COMPARED & CLASSES_OUTSIDE_THE_DISTRIBUTION
+    for class_name in CLASSES_OUTSIDE_THE_DISTRIBUTION & set(snapshots):
         check_read(class_name, snapshots[class_name])
 
 
-@lines
+@every_line
 def test_types_of_flink_have_readable_names(version: str) -> None:
-    called = {type_name(read_snapshot(ByteReader(data))) for _, data in written(version)}
-    assert called >= {
+    type_names = {type_name(read_snapshot(ByteReader(data))) for _, data in snapshots_of_flink(version)}
+    assert type_names >= {
         "Int",
         "Byte[]",
         "List<Int>",
@@ -120,9 +120,9 @@ def test_types_of_flink_have_readable_names(version: str) -> None:
     }
 
 
-@lines
+@every_line
 def test_values_of_flink_are_measured_to_their_last_byte(version: str) -> None:
-    printed = printed_by(SOURCE.with_name("SerializedValues.java"), jars=flink_home(version))
+    printed = printed_by(JAVA_SOURCE.with_name("SerializedValues.java"), jars=flink_home(version))
     lines = [tuple(map(base64.b64decode, line.split())) for line in printed.splitlines()]
     assert len(lines) > 20
     for snapshot, value in lines:

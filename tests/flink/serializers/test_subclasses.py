@@ -16,23 +16,23 @@ DEEP = pojo({"y": LONG}, name="com.x.Deep")
 DEEPER = pojo({"y": LONG}, {"com.x.E": INT}, name="com.x.Deep")
 
 DEEPEST = pojo({"y": LONG}, {"com.x.E": INT, "com.x.F": INT}, name="com.x.Deep")
-UNKNOWN_INSIDE = list_of(CUSTOM)
+LIST_OF_UNKNOWN = list_of(CUSTOM)
 
 
-def of(**subclasses: bytes | None) -> bytes:
+def pojo_with(**subclasses: bytes | None) -> bytes:
     return pojo(FIELDS, {f"com.x.{name}": snapshot for name, snapshot in subclasses.items()})
 
 
-def together(first: bytes, other: bytes) -> bytes | None:
+def merged_snapshot(first: bytes, other: bytes) -> bytes | None:
     mine, theirs = parsed(first), parsed(other)
-    joined = merge_snapshots(mine, theirs)
-    if joined is None:
+    merged = merge_snapshots(mine, theirs)
+    if merged is None:
         return None
-    assert joined.covers(mine)
-    assert joined.covers(theirs)
-    joined_snapshot = snapshot_bytes(joined)
-    assert parsed(joined_snapshot) == joined
-    return joined_snapshot
+    assert merged.covers(mine)
+    assert merged.covers(theirs)
+    merged_bytes = snapshot_bytes(merged)
+    assert parsed(merged_bytes) == merged
+    return merged_bytes
 
 
 def as_it_is(snapshot: bytes) -> bytes:
@@ -59,48 +59,52 @@ def registered_subclass_with(snapshot: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("first", "other", "both"),
     [
-        (of(A=LONG), of(B=DEEP), of(A=LONG, B=DEEP)),
-        (of(A=LONG, B=INT), of(C=INT, A=LONG), of(A=LONG, B=INT, C=INT)),
-        (of(A=None), of(B=INT, A=LONG), of(B=INT, A=LONG)),
-        (of(A=None, B=INT), of(A=LONG), of(A=LONG, B=INT)),
-        (of(A=LONG, B=INT), of(A=None, C=None), of(A=LONG, B=INT, C=None)),
-        (of(A=DEEP, B=INT), of(A=DEEPER), of(A=DEEPER, B=INT)),
-        (of(A=DEEPER), of(A=pojo({"y": LONG}, {"com.x.F": INT}, name="com.x.Deep")), of(A=DEEPEST)),
+        (pojo_with(A=LONG), pojo_with(B=DEEP), pojo_with(A=LONG, B=DEEP)),
+        (pojo_with(A=LONG, B=INT), pojo_with(C=INT, A=LONG), pojo_with(A=LONG, B=INT, C=INT)),
+        (pojo_with(A=None), pojo_with(B=INT, A=LONG), pojo_with(B=INT, A=LONG)),
+        (pojo_with(A=None, B=INT), pojo_with(A=LONG), pojo_with(A=LONG, B=INT)),
+        (pojo_with(A=LONG, B=INT), pojo_with(A=None, C=None), pojo_with(A=LONG, B=INT, C=None)),
+        (pojo_with(A=DEEP, B=INT), pojo_with(A=DEEPER), pojo_with(A=DEEPER, B=INT)),
+        (
+            pojo_with(A=DEEPER),
+            pojo_with(A=pojo({"y": LONG}, {"com.x.F": INT}, name="com.x.Deep")),
+            pojo_with(A=DEEPEST),
+        ),
     ],
 )
 def test_merged_snapshot_has_the_subclasses_of_both(
     wrap: Callable[[bytes], bytes], first: bytes, other: bytes, both: bytes
 ) -> None:
-    assert together(wrap(first), wrap(other)) == wrap(both)
+    assert merged_snapshot(wrap(first), wrap(other)) == wrap(both)
 
 
 def test_merging_several_snapshots_keeps_all_subclasses() -> None:
-    for first, second, third in permutations([of(A=LONG), of(B=INT), of(C=DEEP)]):
-        both = together(first, second)
+    for first, second, third in permutations([pojo_with(A=LONG), pojo_with(B=INT), pojo_with(C=DEEP)]):
+        both = merged_snapshot(first, second)
         assert both is not None
-        all_of_them = together(both, third)
-        assert all_of_them is not None
-        assert {name for name, _ in parsed(all_of_them).subclasses} == {"com.x.A", "com.x.B", "com.x.C"}
+        all_three = merged_snapshot(both, third)
+        assert all_three is not None
+        assert {name for name, _ in parsed(all_three).subclasses} == {"com.x.A", "com.x.B", "com.x.C"}
 
 
 @pytest.mark.parametrize(
     ("first", "other"),
     [
-        (of(A=LONG), of(A=INT)),
-        (of(A=LONG, B=INT), of(A=INT, C=INT)),
-        (of(A=LONG), pojo({"b": STRING, "a": INT}, {"com.x.B": INT})),
-        (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, registered={"com.x.R": INT})),
-        (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, name="com.x.Other")),
-        (pojo({"field": of(A=LONG)}), pojo({"field": of(A=INT)})),
-        (pojo({"field": of(A=LONG)}), pojo({"field": None})),
-        (pojo({"field": of(A=LONG)}), pojo({"other": of(B=LONG)})),
-        (of(A=LONG), pojo(FIELDS, {"com.x.A": pojo({"a": UNKNOWN_INSIDE})})),
+        (pojo_with(A=LONG), pojo_with(A=INT)),
+        (pojo_with(A=LONG, B=INT), pojo_with(A=INT, C=INT)),
+        (pojo_with(A=LONG), pojo({"b": STRING, "a": INT}, {"com.x.B": INT})),
+        (pojo_with(A=LONG), pojo(FIELDS, {"com.x.B": INT}, registered={"com.x.R": INT})),
+        (pojo_with(A=LONG), pojo(FIELDS, {"com.x.B": INT}, name="com.x.Other")),
+        (pojo({"field": pojo_with(A=LONG)}), pojo({"field": pojo_with(A=INT)})),
+        (pojo({"field": pojo_with(A=LONG)}), pojo({"field": None})),
+        (pojo({"field": pojo_with(A=LONG)}), pojo({"other": pojo_with(B=LONG)})),
+        (pojo_with(A=LONG), pojo(FIELDS, {"com.x.A": pojo({"a": LIST_OF_UNKNOWN})})),
         (INT, LONG),
-        (list_of(of(A=LONG)), map_of(of(B=LONG))),
-        (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", INT, of(B=LONG))),
-        (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", of(B=LONG))),
+        (list_of(pojo_with(A=LONG)), map_of(pojo_with(B=LONG))),
+        (map_of(pojo_with(A=LONG)), composite(BASE + "MapSerializerSnapshot", INT, pojo_with(B=LONG))),
+        (map_of(pojo_with(A=LONG)), composite(BASE + "MapSerializerSnapshot", pojo_with(B=LONG))),
     ],
 )
 def test_snapshots_that_differ_otherwise_are_not_merged(first: bytes, other: bytes) -> None:
-    assert together(first, other) is None
-    assert together(other, first) is None
+    assert merged_snapshot(first, other) is None
+    assert merged_snapshot(other, first) is None

@@ -19,7 +19,7 @@ __all__ = ["nothing_stays_registered"]
 
 
 @pytest.mark.parametrize(
-    ("points", "code", "sentence"),
+    ("entry_points", "code", "sentence"),
     [
         ({"money": "money:GONE"}, "", "AttributeError"),
         ({"money": "money:MONEY"}, "import nothing_of_that_name", "nothing_of_that_name"),
@@ -30,9 +30,9 @@ __all__ = ["nothing_stays_registered"]
     ],
 )
 def test_invalid_registration_is_refused(
-    points: dict[str, str], code: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry_points: dict[str, str], code: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path / "wrong", points, example()[0] if code is None else code)
+    install(tmp_path / "wrong", entry_points, example()[0] if code is None else code)
     find(tmp_path / "wrong", monkeypatch)
     with pytest.raises(RequestError) as caught:
         row_of(MONEY)
@@ -62,7 +62,7 @@ def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("line", "changed", "sentence"),
+    ("line", "changed_line", "sentence"),
     [
         (VALUES, "    values=Sequence([Fixed(8), Text()]),", "unhashable type"),
         (VALUES, "    values=Sequence((Fixed, Text())),", "not a type of type_tree"),
@@ -78,10 +78,10 @@ def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_fault_of_a_row_names_its_distribution(
-    line: str, changed: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, changed_line: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert line in example()[0]
-    install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(line, changed))
+    install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(line, changed_line))
     find(tmp_path / "wrong", monkeypatch)
     with pytest.raises(RequestError) as caught:
         compile_program(parsed(snapshot(MONEY)))

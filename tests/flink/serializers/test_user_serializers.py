@@ -46,7 +46,7 @@ KEYS = [(cents, currency) for cents in (-1, 0, 7, 1 << 40) for currency in ("EUR
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip has installed the distribution of the example."""
     sources, installed = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("installed")
     module, project = example()
@@ -63,7 +63,7 @@ def money(cents: int, currency: str) -> bytes:
     return cents.to_bytes(8, "big", signed=True) + bytes((len(currency) + 1,)) + currency.encode()
 
 
-def code_of(cents: int, currency: str) -> int:
+def hash_code_of(cents: int, currency: str) -> int:
     """Return the `hashCode` of the Java record."""
     code = 31 * ((cents ^ cents >> 32) & 0xFFFFFFFF) + java_string_hash(currency) & 0xFFFFFFFF
     return code - (1 << 32) if code >> 31 else code
@@ -74,15 +74,15 @@ def source(tmp_path: Path) -> str:
     """A savepoint keyed by money, of max parallelism 128."""
     groups: dict[int, list[Record]] = {}
     for key in KEYS:
-        group = key_group_of_hash(code_of(*key), 128)
+        group = key_group_of_hash(hash_code_of(*key), 128)
         groups.setdefault(group, []).append(Record(0, money(*key) + b"\0", bytes(8)))
     header = keyed_header(keyed_state("total", LONG), key=snapshot(MONEY))
     return write_savepoint(tmp_path / "source", header, {group: sorted(rows) for group, rows in groups.items()}, 2, 128)
 
 
-def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[int, dict[str, object]]:
+def run(source: str, target: Path, installed_folder: Path | None, *options: str) -> tuple[int, dict[str, object]]:
     """Return exit code and document of `rescale run` in a process that imports what is installed in `folder`."""
-    environment = {**os.environ, **({} if folder is None else {"PYTHONPATH": str(folder)})}
+    environment = {**os.environ, **({} if installed_folder is None else {"PYTHONPATH": str(installed_folder)})}
     command = [sys.executable, "-m", "rescale", "run", source, "--target", str(target), "--parallelism", "3"]
     process = subprocess.run(
         [*command, "--max-parallelism", "1000", "--output", "json", *options],
@@ -98,24 +98,24 @@ def check_key_groups(target: Path) -> None:
     """Check that a published result has each key in its key group of 1000."""
     (operator,) = (result := open_snapshot(str(target))).operators
     groups = {group: data for stream in operator.keyed for group, data in contents(result, stream) if data}
-    assert set(groups) == {key_group_of_hash(code_of(*key), 1000) for key in KEYS}
+    assert set(groups) == {key_group_of_hash(hash_code_of(*key), 1000) for key in KEYS}
     for key in KEYS:
-        assert money(*key) in groups[key_group_of_hash(code_of(*key), 1000)]
+        assert money(*key) in groups[key_group_of_hash(hash_code_of(*key), 1000)]
 
 
 def test_keys_of_a_registered_type_get_new_key_groups(
-    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, document = run(source, tmp_path / "target", folder)
-    assert (code, document.get("what")) == (0, None)
-    find(folder, monkeypatch)
+    exit_code, document = run(source, tmp_path / "target", installed_folder)
+    assert (exit_code, document.get("what")) == (0, None)
+    find(installed_folder, monkeypatch)
     check_key_groups(tmp_path / "target")
 
 
 def test_worker_processes_load_the_row(
-    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = planned(source, tmp_path / "target", folder, monkeypatch)
+    plan = plan_of(source, tmp_path / "target", installed_folder, monkeypatch)
     with process_tasks(2) as workers:
         execute(plan, workers)
     check_key_groups(tmp_path / "target")
@@ -130,15 +130,15 @@ def test_worker_processes_load_the_row(
     ],
 )
 def test_wrong_row_stops_the_run(source: str, values: str, tmp_path: Path) -> None:
-    wrong = example()[0].replace(VALUES, f"    values={values},")
-    assert wrong != example()[0]
-    install(tmp_path / "wrong", {"money": "money:MONEY"}, wrong)
-    code, document = run(source, tmp_path / "target", tmp_path / "wrong")
-    assert (code, document["error"], document["state"]) == (4, IntegrityError.__name__, "total")
+    wrong_module = example()[0].replace(VALUES, f"    values={values},")
+    assert wrong_module != example()[0]
+    install(tmp_path / "wrong", {"money": "money:MONEY"}, wrong_module)
+    exit_code, document = run(source, tmp_path / "target", tmp_path / "wrong")
+    assert (exit_code, document["error"], document["state"]) == (4, IntegrityError.__name__, "total")
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
-HASHED_BY_A_FUNCTION = """
+HASH_FUNCTION_CODE = """
 from rescale.flink.keys.java_strings import java_string_hash
 
 def code(key: bytes) -> int:
@@ -150,11 +150,11 @@ def code(key: bytes) -> int:
 def test_function_hashes_keys_of_a_registered_type(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unhashed = example()[0].replace(VALUES, "    values=Sequence((Fixed(8), Text())),")
-    install(tmp_path / "installed", {"money": "money:MONEY"}, unhashed + HASHED_BY_A_FUNCTION)
+    module_without_hash = example()[0].replace(VALUES, "    values=Sequence((Fixed(8), Text())),")
+    install(tmp_path / "installed", {"money": "money:MONEY"}, module_without_hash + HASH_FUNCTION_CODE)
     assert run(source, tmp_path / "target", tmp_path / "installed")[0] == 3
-    code, document = run(source, tmp_path / "target", tmp_path / "installed", "--key-hash", "money:code")
-    assert (code, document.get("what")) == (0, None)
+    exit_code, document = run(source, tmp_path / "target", tmp_path / "installed", "--key-hash", "money:code")
+    assert (exit_code, document.get("what")) == (0, None)
     find(tmp_path / "installed", monkeypatch)
     check_key_groups(tmp_path / "target")
 
@@ -185,9 +185,9 @@ def heap_source(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("result_format", ["canonical", slow("keep"), slow("rocksdb")])
 def test_values_of_a_registered_type_are_delimited_in_the_format_of_the_heap(
-    heap_source: str, folder: Path, result_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    heap_source: str, installed_folder: Path, result_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find(folder, monkeypatch)
+    find(installed_folder, monkeypatch)
     target = str(tmp_path / "target")
     with process_tasks(2) as workers:
         execute(plan_rescale(heap_source, target, ["3"], max_parallelism=["1000"], format=result_format), workers)
@@ -198,33 +198,33 @@ def test_values_of_a_registered_type_are_delimited_in_the_format_of_the_heap(
 @pytest.mark.parametrize("values", ["Fixed(11)", slow("Sequence((Fixed(4), Text()))"), slow("Fixed(13)")])
 def test_wrong_size_of_a_value_stops_the_run(heap_source: str, values: str, tmp_path: Path) -> None:
     install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(VALUES, f"    values={values},"))
-    code, document = run(heap_source, tmp_path / "target", tmp_path / "wrong")
-    assert (code, document["error"]) == (3, SnapshotError.__name__)
+    exit_code, document = run(heap_source, tmp_path / "target", tmp_path / "wrong")
+    assert (exit_code, document["error"]) == (3, SnapshotError.__name__)
     assert document["advice"] == f"if the snapshot is not damaged, correct the row for {MONEY} in money 1.0"
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
 def test_without_the_distribution_the_keys_are_unknown(source: str, tmp_path: Path) -> None:
-    code, document = run(source, tmp_path / "target", None)
-    assert (code, document["error"]) == (3, UnsupportedError.__name__)
+    exit_code, document = run(source, tmp_path / "target", None)
+    assert (exit_code, document["error"]) == (3, UnsupportedError.__name__)
 
 
-def planned(source: str, target: Path, folder: Path, patch: pytest.MonkeyPatch) -> Plan:
-    find(folder, patch)
+def plan_of(source: str, target: Path, installed_folder: Path, patch: pytest.MonkeyPatch) -> Plan:
+    find(installed_folder, patch)
     return plan_rescale(source, str(target), ["3"], max_parallelism=["1000"])
 
 
 def test_a_plan_names_the_distribution_and_is_refused_without_it(
-    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        plan = planned(source, tmp_path / "target", folder, patch)
-        document, packed = plan_to_json(plan), pickle.dumps(plan)
+        plan = plan_of(source, tmp_path / "target", installed_folder, patch)
+        document, pickled = plan_to_json(plan), pickle.dumps(plan)
         assert plan.serializers == (UserSerializer(MONEY, "money 1.0"),)
         assert any(MONEY in warning and "money 1.0" in warning for warning in plan.warnings)
-        assert plan_from_json(document, "plan.json") == pickle.loads(packed) == plan
+        assert plan_from_json(document, "plan.json") == pickle.loads(pickled) == plan
     registered_rows.cache_clear()
-    for load in (lambda: plan_from_json(document, "plan.json"), lambda: pickle.loads(packed)):
+    for load in (lambda: plan_from_json(document, "plan.json"), lambda: pickle.loads(pickled)):
         with pytest.raises(RequestError) as caught:
             load()
         assert MONEY in caught.value.what
@@ -236,26 +236,28 @@ def test_a_plan_names_the_distribution_and_is_refused_without_it(
     assert caught.value.found == "money 1.1"
 
 
-def test_a_plan_without_serializers_of_users_does_not_have_the_field(tmp_path: Path) -> None:
+def test_plan_without_user_serializers_has_no_serializers_field(tmp_path: Path) -> None:
     source = write_savepoint(tmp_path / "source", keyed_header(keyed_state("total", LONG)), {}, 2, 128)
     assert b"serializers" not in plan_to_json(plan_rescale(source, str(tmp_path / "target"), ["3"]))
 
 
 @pytest.mark.slow
 def test_workers_of_spark_without_the_distribution_refuse_the_plan(
-    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, installed_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = shared_spark()  # its workers import what was installed when it started
-    plan = planned(source, tmp_path / "target", folder, monkeypatch)
+    plan = plan_of(source, tmp_path / "target", installed_folder, monkeypatch)
     claim(plan)
     with pytest.raises(RequestError) as caught:
         reshuffle_keyed_state(plan, spark)
     assert "money 1.0" in str(caught.value.expected)
 
 
-def test_serializer_missing_in_this_process_is_a_request_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serializer_missing_in_this_process_is_a_request_error(
+    installed_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
-        find(folder, patch)
+        find(installed_folder, patch)
         serializer = parsed(list_of(snapshot(MONEY)))
         assert type_name(serializer) == "List<Money>"
     registered_rows.cache_clear()
@@ -263,8 +265,8 @@ def test_serializer_missing_in_this_process_is_a_request_error(folder: Path, mon
         compile_program(serializer)
 
 
-def test_restore_of_a_registered_type_is_unknown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find(folder, monkeypatch)
+def test_restore_of_a_registered_type_is_unknown(installed_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find(installed_folder, monkeypatch)
     for line in RELEASE_LINES:
         (reason,) = reasons(SerializerSnapshot(MONEY, 3, b""), 1, line)
         assert reason.restores is Restores.UNKNOWN

@@ -18,39 +18,39 @@ from support.canonical import Record, read_records, write_records
 from support.snapshots import Keyed, keyed_streams
 
 
-def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
+def translated(group: bytes, new_ids: tuple[int, ...], sizes: list[int]) -> bytes:
     """Return the group with state ids translated, from chunks of these sizes, then the rest in one chunk."""
-    walker, out, at = StateIdTranslator(table), b"", 0
-    for size in cuts:
-        out += walker.feed(group[at : at + size])
+    translator, out, at = StateIdTranslator(new_ids), b"", 0
+    for size in sizes:
+        out += translator.feed(group[at : at + size])
         at += size
-    out += walker.feed(group[at:])
-    walker.finish()
+    out += translator.feed(group[at:])
+    translator.finish()
     return out
 
 
 keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, NEXT_ID_FLAG - 1), st.binary(max_size=9))
 records = st.lists(st.builds(Record, st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
-tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
+new_id_tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
 chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
 
 
-@given(records, tables, chunk_sizes)
+@given(records, new_id_tables, chunk_sizes)
 def test_translation_changes_only_the_state_ids(
-    records: list[Record], table: tuple[int, ...], sizes: list[int]
+    records: list[Record], new_ids: tuple[int, ...], sizes: list[int]
 ) -> None:
     group = write_records(records)
-    result = translated(group, table, sizes)
+    result = translated(group, new_ids, sizes)
     assert len(result) == len(group)
     # Two state ids may be translated to the same one, so the result is read back, not compared with a written group.
-    assert read_records(result) == [record._replace(state=table[record.state]) for record in records]
+    assert read_records(result) == [record._replace(state=new_ids[record.state]) for record in records]
 
 
 @given(records, st.permutations(range(5)).map(tuple))
-def test_translation_byte_by_byte_gives_the_same_group(records: list[Record], table: tuple[int, ...]) -> None:
+def test_translation_byte_by_byte_gives_the_same_group(records: list[Record], new_ids: tuple[int, ...]) -> None:
     group = write_records(records)
-    expected = write_records([record._replace(state=table[record.state]) for record in records])
-    assert translated(group, table, [1] * len(group)) == expected
+    expected = write_records([record._replace(state=new_ids[record.state]) for record in records])
+    assert translated(group, new_ids, [1] * len(group)) == expected
 
 
 @given(records, st.data())
@@ -71,26 +71,26 @@ def test_damaged_group_is_refused_or_keeps_its_size(
         assert len(translated(bytes(group), (4, 3, 2, 1, 0), sizes)) == len(group)
 
 
-ONE = write_records([Record(1, b"\x05k", b"v")])
+GROUP_OF_ONE_RECORD = write_records([Record(1, b"\x05k", b"v")])
 
 
 @pytest.mark.parametrize(
     ("group", "what", "offset"),
     [
-        (b"\x00\x02" + ONE[2:], "a state id that is not in the header", 0),
+        (b"\x00\x02" + GROUP_OF_ONE_RECORD[2:], "a state id that is not in the header", 0),
         (b"\xff\xff", "a state id that is not in the header", 0),
         (b"\x00\x01\xff\xff\xff\xff\x85", "an impossible length", 2),
         (b"\x00\x01\x80\x00\x00\x00\x85", "an impossible length", 2),
         (b"\x00\x01\x00\x00\x00\x00\x85", "an impossible length", 2),
         (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "an impossible length", 7),
-        (ONE[:-2] + b"\x00\x02", "a state id that is not in the header", len(ONE) - 2),
-        (ONE + b"\x00", "bytes after the end", len(ONE)),
+        (GROUP_OF_ONE_RECORD[:-2] + b"\x00\x02", "a state id that is not in the header", len(GROUP_OF_ONE_RECORD) - 2),
+        (GROUP_OF_ONE_RECORD + b"\x00", "bytes after the end", len(GROUP_OF_ONE_RECORD)),
     ],
 )
-@pytest.mark.parametrize("chunk", [1, 1000])
-def test_broken_framing_is_refused_with_its_offset(group: bytes, what: str, offset: int, chunk: int) -> None:
+@pytest.mark.parametrize("chunk_size", [1, 1000])
+def test_broken_framing_is_refused_with_its_offset(group: bytes, what: str, offset: int, chunk_size: int) -> None:
     with pytest.raises(SnapshotError, match=what) as caught:
-        translated(group, (0, 1), [chunk] * len(group))
+        translated(group, (0, 1), [chunk_size] * len(group))
     assert caught.value.offset == offset
 
 
@@ -99,30 +99,30 @@ def test_empty_stream_is_refused_as_a_group() -> None:
         translated(b"", (0,), [])
 
 
-CANONICAL = [keyed for keyed in keyed_streams() if keyed.stream.framing is Framing.CANONICAL]
+CANONICAL_STREAMS = [keyed for keyed in keyed_streams() if keyed.stream.framing is Framing.CANONICAL]
 
 
-def plain(keyed: Keyed, group: bytes) -> bytes:
+def uncompressed_group(keyed: Keyed, group: bytes) -> bytes:
     if keyed.stream.parsed is None or not keyed.stream.parsed.compressed:
         return group
-    stream = FramedDecompressor()
-    decompressed = stream.feed(group)
-    stream.finish()
+    decompressor = FramedDecompressor()
+    decompressed = decompressor.feed(group)
+    decompressor.finish()
     return decompressed
 
 
-@pytest.mark.parametrize("keyed", CANONICAL, ids=lambda keyed: keyed.where)
+@pytest.mark.parametrize("keyed", CANONICAL_STREAMS, ids=lambda keyed: keyed.where)
 def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
     assert keyed.stream.parsed is not None
-    states = len(keyed.stream.parsed.states)
-    identity, reversed_ids = tuple(range(states)), tuple(reversed(range(states)))
+    state_count = len(keyed.stream.parsed.states)
+    identity, reversed_ids = tuple(range(state_count)), tuple(reversed(range(state_count)))
     (operator,) = (operator for operator in keyed.snapshot.operators if keyed.stream in operator.keyed)
-    prefix = 1 if operator.max_parallelism <= 128 else 2
+    prefix_size = 1 if operator.max_parallelism <= 128 else 2
     for key_group, source_group in keyed.groups():
-        group = plain(keyed, source_group)
+        group = uncompressed_group(keyed, source_group)
         records = read_records(group)
         assert {state for state, _, _ in records} <= set(identity)
-        assert {int.from_bytes(key[:prefix], "big") for _, key, _ in records} == {key_group}
+        assert {int.from_bytes(key[:prefix_size], "big") for _, key, _ in records} == {key_group}
         assert translated(group, identity, [7] * 20) == group
         assert translated(group, reversed_ids, [3] * 50) == write_records(
             [record._replace(state=reversed_ids[record.state]) for record in records]
@@ -130,6 +130,6 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
 
 
 def test_fixtures_hold_compressed_and_uncompressed_canonical_groups() -> None:
-    forms = {keyed.stream.parsed.compressed for keyed in CANONICAL if keyed.stream.parsed is not None}
+    forms = {keyed.stream.parsed.compressed for keyed in CANONICAL_STREAMS if keyed.stream.parsed is not None}
     assert forms == {True, False}
-    assert any(chain.from_iterable(keyed.groups() for keyed in CANONICAL))
+    assert any(chain.from_iterable(keyed.groups() for keyed in CANONICAL_STREAMS))

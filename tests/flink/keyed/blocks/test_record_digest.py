@@ -16,11 +16,11 @@ from support.canonical import Record
 from support.composite import records_in_buffer
 
 IS_MAP = (False, True, False)
-Placed = tuple[Record, int]
+PlacedRecord = tuple[Record, int]
 """A record and its key group."""
 
 values = st.one_of(st.binary(max_size=40), st.binary(max_size=9).map(lambda rest: b"\1" + rest))
-placed = st.tuples(
+placed_records = st.tuples(
     st.builds(Record, st.integers(0, len(IS_MAP) - 1), st.binary(max_size=40), values), st.integers(0, 32767)
 )
 
@@ -34,36 +34,39 @@ def digest_of(record: Record) -> int:
     return int.from_bytes(mmh3.mmh3_x64_128_digest(data), "little")
 
 
-def expected(records: Sequence[Placed]) -> list[StateDigest]:
+def expected_digests(records: Sequence[PlacedRecord]) -> list[StateDigest]:
     sums = []
     for state in range(len(IS_MAP)):
-        mine = [(digest_of(record), group) for record, group in records if record.state == state]
-        total, weighted = sum(digest for digest, _ in mine), sum(digest * (group + 1) for digest, group in mine)
-        sums.append(StateDigest(len(mine), total % MODULUS, weighted % MODULUS))
+        digests_and_groups = [(digest_of(record), group) for record, group in records if record.state == state]
+        total, weighted = (
+            sum(digest for digest, _ in digests_and_groups),
+            sum(digest * (group + 1) for digest, group in digests_and_groups),
+        )
+        sums.append(StateDigest(len(digests_and_groups), total % MODULUS, weighted % MODULUS))
     return sums
 
 
-def digests(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
+def digests(records: Sequence[PlacedRecord], batch_size: int = 1000) -> list[StateDigest]:
     digester = RecordDigester(IS_MAP)
-    for i in range(0, len(records), at_once):
-        some = records[i : i + at_once]
-        batch = records_in_buffer([record for record, _ in some], [group for _, group in some])
+    for i in range(0, len(records), batch_size):
+        part = records[i : i + batch_size]
+        batch = records_in_buffer([record for record, _ in part], [group for _, group in part])
         digester.add(batch, batch.groups)
     return digester.digests()
 
 
-@given(st.lists(placed, max_size=20), st.integers(1, 20))
-def test_digests_equal_those_of_the_slow_twin(records: list[Placed], at_once: int) -> None:
-    assert digests(records, at_once) == expected(records)
+@given(st.lists(placed_records, max_size=20), st.integers(1, 20))
+def test_digests_equal_those_of_the_slow_twin(records: list[PlacedRecord], batch_size: int) -> None:
+    assert digests(records, batch_size) == expected_digests(records)
 
 
-@given(st.lists(placed, max_size=9), st.data())
-def test_digests_are_independent_of_order(records: list[Placed], data: st.DataObject) -> None:
+@given(st.lists(placed_records, max_size=9), st.data())
+def test_digests_are_independent_of_order(records: list[PlacedRecord], data: st.DataObject) -> None:
     assert digests(data.draw(st.permutations(records)), 3) == digests(records)
 
 
-@given(st.lists(placed, max_size=9), st.lists(placed, max_size=9))
-def test_digests_of_parts_add_up(first: list[Placed], other: list[Placed]) -> None:
+@given(st.lists(placed_records, max_size=9), st.lists(placed_records, max_size=9))
+def test_digests_of_parts_add_up(first: list[PlacedRecord], other: list[PlacedRecord]) -> None:
     parts = zip(digests(first), digests(other), strict=True)
     assert [mine.plus(yours) for mine, yours in parts] == digests(first + other)
 
@@ -72,19 +75,19 @@ def test_records_of_up_to_three_murmur_blocks_have_the_digests_of_the_slow_twin(
     """A block of murmur has 16 bytes; the last block may be shorter."""
     for size in range(50):
         records = [(Record(0, bytes(range(size)), b""), 0), (Record(0, b"", bytes(range(size, 0, -1))), 1)]
-        assert digests(records) == expected(records)
+        assert digests(records) == expected_digests(records)
 
 
 def test_large_records_among_small_ones_have_the_digests_of_the_slow_twin() -> None:
     records = [(Record(0, b"k", bytes(size)), 0) for size in (1, 5000, 3, 100_000, 0)]
-    assert digests(records, 2) == expected(records)
+    assert digests(records, 2) == expected_digests(records)
 
 
-ONE = (Record(0, b"key", b"value"), 4)
+PLACED_RECORD = (Record(0, b"key", b"value"), 4)
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_record",
     [
         (Record(0, b"keyv", b"alue"), 4),
         (Record(0, b"ke", b"yvalue"), 4),
@@ -94,20 +97,20 @@ ONE = (Record(0, b"key", b"value"), 4)
         (Record(1, b"key", b"value"), 4),
     ],
 )
-def test_another_record_has_another_digest(other: Placed) -> None:
-    assert [digest[:2] for digest in digests([ONE])] != [digest[:2] for digest in digests([other])]
+def test_another_record_has_another_digest(other_record: PlacedRecord) -> None:
+    assert [digest[:2] for digest in digests([PLACED_RECORD])] != [digest[:2] for digest in digests([other_record])]
 
 
-def test_record_in_another_key_group_changes_only_the_placed_digest() -> None:
-    moved = (ONE[0], 5)
-    (digest, *_), (moved_digest, *_) = digests([ONE]), digests([moved])
+def test_record_in_another_key_group_changes_only_the_digest_with_groups() -> None:
+    moved_record = (PLACED_RECORD[0], 5)
+    (digest, *_), (moved_digest, *_) = digests([PLACED_RECORD]), digests([moved_record])
     assert digest[:2] == moved_digest[:2]
     assert digest.digest_with_groups != moved_digest.digest_with_groups
 
 
 def test_records_that_swap_key_groups_change_the_digest() -> None:
     another = Record(0, b"yek", b"eulav")
-    assert digests([ONE, (another, 9)]) != digests([(ONE[0], 9), (another, ONE[1])])
+    assert digests([PLACED_RECORD, (another, 9)]) != digests([(PLACED_RECORD[0], 9), (another, PLACED_RECORD[1])])
 
 
 def test_bytes_behind_the_null_flag_of_a_map_value_are_ignored() -> None:
@@ -118,11 +121,11 @@ def test_bytes_behind_the_null_flag_of_a_map_value_are_ignored() -> None:
     assert digests([(short[0]._replace(state=0), 0)]) != digests([(long[0]._replace(state=0), 0)]), "only in maps"
 
 
-@given(st.lists(placed, max_size=20))
-def test_single_records_and_keys_have_the_digests_of_the_slow_twin(records: list[Placed]) -> None:
+@given(st.lists(placed_records, max_size=20))
+def test_single_records_and_keys_have_the_digests_of_the_slow_twin(records: list[PlacedRecord]) -> None:
     batch = records_in_buffer([record for record, _ in records], [group for _, group in records])
     is_map = np.array([IS_MAP[record.state] for record, _ in records], np.bool_)
-    low = 1 << 64
-    assert record_digests(batch, is_map).tolist() == [digest_of(record) % low for record, _ in records]
+    two_to_64 = 1 << 64
+    assert record_digests(batch, is_map).tolist() == [digest_of(record) % two_to_64 for record, _ in records]
     keys = (record._replace(state=0, value=b"") for record, _ in records)
-    assert key_digests(batch).tolist() == [digest_of(key) % low for key in keys]
+    assert key_digests(batch).tolist() == [digest_of(key) % two_to_64 for key in keys]

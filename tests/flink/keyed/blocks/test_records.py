@@ -26,8 +26,8 @@ from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import Keyed, keyed_streams
 
 STATES = 4
-Found = list[tuple[int, Record]]
-Groups = dict[int, list[Record]]
+GroupedRecords = list[tuple[int, Record]]
+RecordsByGroup = dict[int, list[Record]]
 
 
 records = st.builds(Record, st.integers(0, STATES - 1), st.binary(max_size=9), st.binary(max_size=12))
@@ -35,7 +35,7 @@ maxima = st.sampled_from([1, 128, 129, 32768])
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[int, Groups]:
+def random_groups(draw: st.DrawFn) -> tuple[int, RecordsByGroup]:
     """Draw a max parallelism, and records of some of its key groups in ascending order."""
     max_parallelism = draw(maxima)
     groups = draw(
@@ -46,7 +46,7 @@ def runs(draw: st.DrawFn) -> tuple[int, Groups]:
     return max_parallelism, dict(sorted(groups.items()))
 
 
-def written(max_parallelism: int, groups: Groups) -> list[bytes]:
+def written_groups(max_parallelism: int, groups: RecordsByGroup) -> list[bytes]:
     return [write_group(group, records, max_parallelism) for group, records in groups.items()]
 
 
@@ -54,7 +54,7 @@ def starts_of(groups: Sequence[bytes]) -> np.ndarray:
     return np.array([0, *accumulate(map(len, groups))][:-1], np.int64)
 
 
-def cut(data: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
+def chunks_of(data: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
     """Yield the data in chunks of these sizes, which are repeated until the end; chunks may be empty."""
     at = i = 0
     while at < len(data):
@@ -64,15 +64,17 @@ def cut(data: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
 
 
 @contextmanager
-def small(buffer: int, at_once: int) -> Iterator[None]:
-    with patch.object(module, "BUFFER_SIZE", buffer), patch.object(module, "RECORDS_AT_ONCE", at_once):
+def small_buffers(buffer_size: int, records_at_once: int) -> Iterator[None]:
+    with patch.object(module, "BUFFER_SIZE", buffer_size), patch.object(module, "RECORDS_AT_ONCE", records_at_once):
         yield
 
 
-def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]) -> Found:
+def records_read(
+    reader: RecordReader, key_groups: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]
+) -> GroupedRecords:
     """Return what the reader yields, copied before it is overwritten."""
     records = []
-    for batch in reader.read(np.array(numbers, np.int64), starts, chunks):
+    for batch in reader.read(np.array(key_groups, np.int64), starts, chunks):
         assert 0 < len(batch) <= module.RECORDS_AT_ONCE
         for i in range(len(batch)):
             start, limit, end = batch.key_starts[i], batch.key_ends[i], batch.ends[i]
@@ -82,21 +84,21 @@ def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarra
     return records
 
 
-def expected(groups: Groups) -> Found:
+def expected_records(groups: RecordsByGroup) -> GroupedRecords:
     return [(group, record) for group, records in groups.items() for record in records]
 
 
-@given(runs(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
+@given(random_groups(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
 def test_all_records_are_read_with_any_chunks_and_buffers(
-    run: tuple[int, Groups], sizes: list[int], buffer: int, at_once: int
+    drawn: tuple[int, RecordsByGroup], sizes: list[int], buffer_size: int, records_at_once: int
 ) -> None:
-    max_parallelism, groups = run
-    data = written(max_parallelism, groups)
-    with small(buffer, at_once):
+    max_parallelism, groups = drawn
+    data = written_groups(max_parallelism, groups)
+    with small_buffers(buffer_size, records_at_once):
         reader = RecordReader(max_parallelism, STATES)
         for _ in range(2):  # the second read reuses the buffers
-            records = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
-            assert records == expected(groups)
+            records = records_read(reader, list(groups), starts_of(data), chunks_of(b"".join(data), sizes))
+            assert records == expected_records(groups)
     assert [pair for group in data for pair in read_group(group, max_parallelism)] == records
 
 
@@ -105,36 +107,40 @@ def test_records_about_as_large_as_the_buffer_are_read(max_parallelism: int) -> 
     """The first record of a group follows a state id, which needs room as well."""
     for size in range(30):
         groups = {3: [Record(0, b"", bytes(size)), Record(1, b"k", b"")], 5: [Record(2, bytes(size), b"")]}
-        data = written(max_parallelism, groups)
-        for buffer in range(1, 50):
-            with small(buffer, 7):
+        data = written_groups(max_parallelism, groups)
+        for buffer_size in range(1, 50):
+            with small_buffers(buffer_size, 7):
                 records = records_read(
                     RecordReader(max_parallelism, STATES), [3, 5], starts_of(data), iter([b"".join(data)])
                 )
-            assert records == expected(groups)
+            assert records == expected_records(groups)
 
 
-@given(runs(), st.integers(1, 60))
-def test_start_of_a_group_may_become_known_when_the_group_begins(run: tuple[int, Groups], buffer: int) -> None:
+@given(random_groups(), st.integers(1, 60))
+def test_start_of_a_group_may_become_known_when_the_group_begins(
+    drawn: tuple[int, RecordsByGroup], buffer_size: int
+) -> None:
     """The start of a compressed key group is known only when the key group before it has been decompressed."""
-    max_parallelism, groups = run
-    data = written(max_parallelism, groups)
+    max_parallelism, groups = drawn
+    data = written_groups(max_parallelism, groups)
     starts = np.full(len(data), np.iinfo(np.int64).max, np.int64)
 
     def chunks() -> Iterator[bytes]:
         for i, (start, group) in enumerate(zip(starts_of(data), data, strict=True)):
             starts[i] = start
-            yield from cut(group, [5, 0, 11])
+            yield from chunks_of(group, [5, 0, 11])
 
-    with small(buffer, 3):
-        assert records_read(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected(groups)
+    with small_buffers(buffer_size, 3):
+        assert records_read(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected_records(
+            groups
+        )
 
 
-@given(runs(), st.integers(1, 5))
-def test_framed_sizes_of_records_add_up_to_all_bytes(run: tuple[int, Groups], at_once: int) -> None:
-    max_parallelism, groups = run
-    data = written(max_parallelism, groups)
-    with small(1 << 16, at_once):
+@given(random_groups(), st.integers(1, 5))
+def test_framed_sizes_of_records_add_up_to_all_bytes(drawn: tuple[int, RecordsByGroup], records_at_once: int) -> None:
+    max_parallelism, groups = drawn
+    data = written_groups(max_parallelism, groups)
+    with small_buffers(1 << 16, records_at_once):
         batches = RecordReader(max_parallelism, STATES).read(
             np.array(list(groups), np.int64), starts_of(data), [b"".join(data)]
         )
@@ -142,52 +148,52 @@ def test_framed_sizes_of_records_add_up_to_all_bytes(run: tuple[int, Groups], at
     assert sum(sizes) + ID_SIZE * len(groups) == sum(map(len, data))
 
 
-@given(runs(), st.data(), st.integers(1, 60), st.integers(1, 4))
+@given(random_groups(), st.data(), st.integers(1, 60), st.integers(1, 4))
 def test_truncated_groups_give_all_whole_records_and_then_an_error(
-    run: tuple[int, Groups], data: st.DataObject, buffer: int, at_once: int
+    drawn: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int, records_at_once: int
 ) -> None:
-    max_parallelism, groups = run
-    content = written(max_parallelism, groups)
+    max_parallelism, groups = drawn
+    content = written_groups(max_parallelism, groups)
     size = data.draw(st.integers(0, sum(map(len, content)) - 1))
     read_records: list[tuple[int, int]] = []
 
     def read() -> None:
-        reader, chunks = RecordReader(max_parallelism, STATES), cut(b"".join(content)[:size], [7, 2])
+        reader, chunks = RecordReader(max_parallelism, STATES), chunks_of(b"".join(content)[:size], [7, 2])
         for batch in reader.read(np.array(list(groups), np.int64), starts_of(content), chunks):
             read_records.extend(zip(batch.groups.tolist(), batch.state_ids.tolist(), strict=True))
 
-    with small(buffer, at_once), pytest.raises(SnapshotError) as caught:
+    with small_buffers(buffer_size, records_at_once), pytest.raises(SnapshotError) as caught:
         read()
     assert caught.value.what == "a key group ends inside a record"
     assert caught.value.offset is not None
     assert 0 <= caught.value.offset <= size
-    ends = [
+    whole_records = [
         (group, record.state)
         for start, (group, records) in zip(starts_of(content), groups.items(), strict=True)
         for i, record in enumerate(records)
         if start + len(write_group(group, records[: i + 1], max_parallelism)) <= size
     ]
-    assert read_records[: len(ends)] == ends
+    assert read_records[: len(whole_records)] == whole_records
 
 
-@given(runs(), st.data(), st.integers(1, 60))
+@given(random_groups(), st.data(), st.integers(1, 60))
 def test_damaged_group_is_refused_or_gives_other_records(
-    run: tuple[int, Groups], data: st.DataObject, buffer: int
+    drawn: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int
 ) -> None:
-    max_parallelism, groups = run
-    content = written(max_parallelism, groups)
+    max_parallelism, groups = drawn
+    content = written_groups(max_parallelism, groups)
     damaged = bytearray(b"".join(content))
     at = data.draw(st.integers(0, len(damaged) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))
-    with small(buffer, 3):
+    with small_buffers(buffer_size, 3):
         try:
             records = records_read(
-                RecordReader(max_parallelism, STATES), list(groups), starts_of(content), cut(damaged, [9])
+                RecordReader(max_parallelism, STATES), list(groups), starts_of(content), chunks_of(damaged, [9])
             )
         except SnapshotError as error:
             offset = error.offset
         else:
-            assert records != expected(groups)
+            assert records != expected_records(groups)
             return
     assert offset is not None
     assert 0 <= offset <= len(damaged)
@@ -195,30 +201,35 @@ def test_damaged_group_is_refused_or_gives_other_records(
 
 A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")
 GROUP_3 = write_group(3, [A, B], 128)
-SECOND = len(write_group(3, [A], 128))
+SECOND_OFFSET = len(write_group(3, [A], 128))
 """Offset of the second record. The state id right before it is still part of the first record's bytes."""
 
 
-def with_bytes(at: int, data: bytes) -> bytes:
+def overwritten_group(at: int, data: bytes) -> bytes:
     return GROUP_3[:at] + data + GROUP_3[at + len(data) :]
 
 
 @pytest.mark.parametrize(
     ("data", "starts", "what", "offset"),
     [
-        (with_bytes(0, b"\0\4"), [0], "a state id that is not in the header", 0),
-        (with_bytes(SECOND - 2, b"\0\4"), [0], "a state id that is not in the header", SECOND - 2),
-        (with_bytes(0, b"\xff\xff"), [0], "a state id that is not in the header", 0),
-        (with_bytes(2, b"\0\0\0\0"), [0], "an impossible length", 0),
-        (with_bytes(2, b"\xff\xff\xff\xff"), [0], "an impossible length", 0),
-        (with_bytes(8, b"\x80\0\0\0"), [0], "an impossible length", 0),
-        (with_bytes(SECOND, b"\x80\0\0\0"), [0], "an impossible length", SECOND),
-        (with_bytes(SECOND + 6, b"\xff\xff\xff\xff"), [0], "an impossible length", SECOND),
-        (with_bytes(6, b"\x84"), [0], "a record of another key group", 0),
-        (with_bytes(SECOND + 4, b"\x80"), [0], "a record of another key group", SECOND),
-        (with_bytes(2, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", 0),
-        (with_bytes(SECOND + 6, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", SECOND),
-        (with_bytes(SECOND + 4, b"\x03"), [0], "a key group ends inside a record", len(GROUP_3) - 2),
+        (overwritten_group(0, b"\0\4"), [0], "a state id that is not in the header", 0),
+        (overwritten_group(SECOND_OFFSET - 2, b"\0\4"), [0], "a state id that is not in the header", SECOND_OFFSET - 2),
+        (overwritten_group(0, b"\xff\xff"), [0], "a state id that is not in the header", 0),
+        (overwritten_group(2, b"\0\0\0\0"), [0], "an impossible length", 0),
+        (overwritten_group(2, b"\xff\xff\xff\xff"), [0], "an impossible length", 0),
+        (overwritten_group(8, b"\x80\0\0\0"), [0], "an impossible length", 0),
+        (overwritten_group(SECOND_OFFSET, b"\x80\0\0\0"), [0], "an impossible length", SECOND_OFFSET),
+        (overwritten_group(SECOND_OFFSET + 6, b"\xff\xff\xff\xff"), [0], "an impossible length", SECOND_OFFSET),
+        (overwritten_group(6, b"\x84"), [0], "a record of another key group", 0),
+        (overwritten_group(SECOND_OFFSET + 4, b"\x80"), [0], "a record of another key group", SECOND_OFFSET),
+        (overwritten_group(2, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", 0),
+        (
+            overwritten_group(SECOND_OFFSET + 6, b"\x7f\xff\xff\xff"),
+            [0],
+            "a key group ends inside a record",
+            SECOND_OFFSET,
+        ),
+        (overwritten_group(SECOND_OFFSET + 4, b"\x03"), [0], "a key group ends inside a record", len(GROUP_3) - 2),
         (GROUP_3 + b"\0", [0], "bytes after the end of a key group", len(GROUP_3)),
         (GROUP_3 + GROUP_3, [0], "bytes after the end of a key group", len(GROUP_3)),
         (GROUP_3 + GROUP_3, [0, len(GROUP_3) + 1], "bytes after the end of a key group", len(GROUP_3)),
@@ -227,12 +238,12 @@ def with_bytes(at: int, data: bytes) -> bytes:
         (b"", [0], "a key group ends inside a record", 0),
     ],
 )
-@pytest.mark.parametrize("buffer", [1, 16, 1000])
+@pytest.mark.parametrize("buffer_size", [1, 16, 1000])
 def test_broken_framing_is_refused_with_its_offset(
-    data: bytes, starts: list[int], what: str, offset: int, buffer: int
+    data: bytes, starts: list[int], what: str, offset: int, buffer_size: int
 ) -> None:
-    with small(buffer, 1), pytest.raises(SnapshotError) as caught:
-        records_read(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), cut(data, [3]))
+    with small_buffers(buffer_size, 1), pytest.raises(SnapshotError) as caught:
+        records_read(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), chunks_of(data, [3]))
     assert caught.value.what.endswith(what)
     assert caught.value.offset == offset
 
@@ -249,27 +260,31 @@ def test_beginning_of_a_group_gives_its_whole_records() -> None:
     for size in range(len(GROUP_3) + 1):
         batches = reader.read(np.array([3], np.int64), np.zeros(1, np.int64), [GROUP_3[:size]], is_whole=False)
         count = sum(len(batch) for batch in batches)
-        assert count == (size >= SECOND) + (size >= len(GROUP_3))
+        assert count == (size >= SECOND_OFFSET) + (size >= len(GROUP_3))
 
 
 def test_damaged_length_does_not_grow_the_buffer() -> None:
-    data = with_bytes(8, b"\x7f\xff\xff\xff") + bytes(1000)
-    with small(64, 4):
+    data = overwritten_group(8, b"\x7f\xff\xff\xff") + bytes(1000)
+    with small_buffers(64, 4):
         reader = RecordReader(128, 2)
         with pytest.raises(SnapshotError, match="ends inside a record"):
-            records_read(reader, [3], np.zeros(1, np.int64), cut(data, [50]))
+            records_read(reader, [3], np.zeros(1, np.int64), chunks_of(data, [50]))
     assert len(reader._buffer) <= 2048
 
 
 def test_too_large_record_is_refused_with_advice() -> None:
     group = write_group(3, [A, Record(0, b"k", bytes(2000))], 128)
-    with small(64, 4), patch.object(module, "LARGEST_RECORD_SIZE", 1000), pytest.raises(UnsupportedError) as caught:
-        records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
+    with (
+        small_buffers(64, 4),
+        patch.object(module, "LARGEST_RECORD_SIZE", 1000),
+        pytest.raises(UnsupportedError) as caught,
+    ):
+        records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), chunks_of(group, [50]))
     assert caught.value.offset == len(write_group(3, [A], 128)) - 2
     assert caught.value.expected == "at most 1000 bytes"
     assert "only the parallelism" in str(caught.value.advice)
-    with small(64, 4), patch.object(module, "LARGEST_RECORD_SIZE", 2100):
-        assert len(records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))) == 2
+    with small_buffers(64, 4), patch.object(module, "LARGEST_RECORD_SIZE", 2100):
+        assert len(records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), chunks_of(group, [50]))) == 2
 
 
 @pytest.mark.parametrize(("max_parallelism", "size"), [(1, 1), (128, 1), (129, 2), (32768, 2)])
@@ -288,9 +303,9 @@ def test_records_of_flink_are_read_as_by_the_slow_twin(keyed: Keyed) -> None:
     if header.compressed:
         groups = {group: FramedDecompressor().feed(data) for group, data in groups.items()}
     data = list(groups.values())
-    with small(100, 5):
+    with small_buffers(100, 5):
         reader = RecordReader(max_parallelism, len(header.states))
-        records = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
+        records = records_read(reader, list(groups), starts_of(data), chunks_of(b"".join(data), [70]))
     assert records == [pair for group in data for pair in read_group(group, max_parallelism)]
     assert {group for group, _ in records} == set(groups)
 

@@ -11,8 +11,8 @@ from rescale.flink.encoding.snappy import compressed
 from rescale.flink.keyed.changelog.change_sets import read_change_set, read_in_memory_changes
 from rescale.text.errors import SnapshotError
 
-GROUPS = {-1: [b"meta"], 3: [b"a", b""], 5: [b"bcd" * 50]}
-CHANGES = [(key_group, change) for key_group, changes in GROUPS.items() for change in changes]
+CHANGES_BY_GROUP = {-1: [b"meta"], 3: [b"a", b""], 5: [b"bcd" * 50]}
+CHANGES = [(key_group, change) for key_group, changes in CHANGES_BY_GROUP.items() for change in changes]
 
 
 def change_set(groups: dict[int, list[bytes]]) -> bytes:
@@ -24,22 +24,22 @@ def change_set(groups: dict[int, list[bytes]]) -> bytes:
     return b"".join(out)
 
 
-def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
+def chunks_of(data: bytes, size: int) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 10_000])
+@pytest.mark.parametrize("chunk_size", [1, 2, 7, 10_000])
 @pytest.mark.parametrize("is_compressed", [False, True])
-def test_change_set_is_read_from_its_offset(size: int, is_compressed: bool) -> None:
-    other, own = change_set({9: [b"x" * 30]}), change_set(GROUPS)
+def test_change_set_is_read_from_its_offset(chunk_size: int, is_compressed: bool) -> None:
+    other, own = change_set({9: [b"x" * 30]}), change_set(CHANGES_BY_GROUP)
     content = other + own + other
     data = b"\1" + b"".join(compressed([content])) if is_compressed else b"\0" + content
-    assert list(read_change_set(in_chunks(data, size), len(other))) == CHANGES
-    assert list(read_change_set(in_chunks(data, size), 0)) == [(9, b"x" * 30)]
+    assert list(read_change_set(chunks_of(data, chunk_size), len(other))) == CHANGES
+    assert list(read_change_set(chunks_of(data, chunk_size), 0)) == [(9, b"x" * 30)]
 
 
 def test_reading_stops_at_the_end_of_the_change_set() -> None:
-    data = b"\0" + change_set(GROUPS)
+    data = b"\0" + change_set(CHANGES_BY_GROUP)
 
     def chunks() -> Iterator[bytes]:
         yield data
@@ -48,10 +48,10 @@ def test_reading_stops_at_the_end_of_the_change_set() -> None:
     assert list(read_change_set(chunks(), 0)) == CHANGES
 
 
-@pytest.mark.parametrize("size", [1, 10_000])
-def test_list_of_changes_is_read(size: int) -> None:
+@pytest.mark.parametrize("chunk_size", [1, 10_000])
+def test_list_of_changes_is_read(chunk_size: int) -> None:
     data = b"".join(struct.pack(">ii", key_group, len(change)) + change for key_group, change in CHANGES)
-    assert list(read_in_memory_changes(in_chunks(data, size))) == CHANGES
+    assert list(read_in_memory_changes(chunks_of(data, chunk_size))) == CHANGES
     assert list(read_in_memory_changes([])) == []
 
 
@@ -59,8 +59,8 @@ def test_list_of_changes_is_read(size: int) -> None:
     ("data", "what"),
     [
         (b"", "not a changelog file"),
-        (b"\2" + change_set(GROUPS), "not a changelog file"),
-        (b"\0" + change_set(GROUPS)[:-1], "ends inside a change"),
+        (b"\2" + change_set(CHANGES_BY_GROUP), "not a changelog file"),
+        (b"\0" + change_set(CHANGES_BY_GROUP)[:-1], "ends inside a change"),
         (b"\0" + struct.pack(">i", -1), "a negative number of key groups"),
         (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "a negative number of bytes of a change"),
     ],

@@ -27,7 +27,7 @@ from support.heap import LONG, TEXT, HeapState
 from support.java_values import JavaType
 from support.snapshot_bytes import BASE, STRING, composite, i32, keyed_header, keyed_state, list_of, snapshot, utf
 
-MAXIMUM = 128
+MAX_PARALLELISM = 128
 VALUE, LIST, MAP, SUM, TIMERS = range(5)
 
 
@@ -42,8 +42,8 @@ def states_with(namespace: JavaType) -> list[HeapState]:
 
 def header_of(key: JavaType, namespace: JavaType) -> KeyedHeader:
     infos = (state.info for state in states_with(namespace))
-    of_timers = timers("_timer_state/event_a", key.snapshot, namespace.snapshot)
-    return read_keyed_header(keyed_header(*infos, of_timers, key=key.snapshot), "")
+    timer_info = timers("_timer_state/event_a", key.snapshot, namespace.snapshot)
+    return read_keyed_header(keyed_header(*infos, timer_info, key=key.snapshot), "")
 
 
 def text(word: str) -> bytes:
@@ -80,18 +80,18 @@ class Twin:
         head = bytes((operation,)) + struct.pack(">h", 40 + state) + key + namespace
         values = [text(word) for word in texts]
         if state == MAP:
-            return head + self._to_map(operation, self.maps.setdefault((key, namespace), {}), values)
+            return head + self._apply_to_map(operation, self.maps.setdefault((key, namespace), {}), values)
         old = self.values.get((state, key, namespace), [])
-        counted = i32(len(values)) + b"".join(values)
+        counted_values = i32(len(values)) + b"".join(values)
         match operation:
             case Operation.CLEAR:
                 new, payload = [], b""
             case Operation.ADD:
-                new, payload = [*old, *values], counted
+                new, payload = [*old, *values], counted_values
             case Operation.ADD_ELEMENT:
                 new, payload = [*old, values[0]], values[0]
             case _:
-                new, payload = (values, counted) if state == LIST else (values[:1], values[0])
+                new, payload = (values, counted_values) if state == LIST else (values[:1], values[0])
         self.values[state, key, namespace] = new
         return head + payload
 
@@ -102,7 +102,7 @@ class Twin:
         return head + target + i32(len(sources)) + b"".join(sources)
 
     @staticmethod
-    def _to_map(operation: Operation, items: dict[bytes, bytes], values: Sequence[bytes]) -> bytes:
+    def _apply_to_map(operation: Operation, items: dict[bytes, bytes], values: Sequence[bytes]) -> bytes:
         match operation:
             case Operation.CLEAR:
                 items.clear()
@@ -121,9 +121,9 @@ class Twin:
                 return values[0] + values[-1]
 
 
-def values_of(kind: JavaType) -> Sequence[object]:
+def values_of(java_type: JavaType) -> Sequence[object]:
     """Return a few values, so that examples draw the same ones repeatedly."""
-    return [tuple(map(ord, word)) for word in ("", "k", "key")] if kind is TEXT else [0, -1]
+    return [tuple(map(ord, word)) for word in ("", "k", "key")] if java_type is TEXT else [0, -1]
 
 
 WORDS = st.lists(st.sampled_from(["", "a", "bb", "a,b"]), min_size=1, max_size=3, unique=True)
@@ -135,7 +135,7 @@ OPERATIONS = {
 }
 
 
-class Drawn:
+class ChangeDrawer:
     """Random changes: each is applied to a twin, and returned in the form that a changelog has."""
 
     def __init__(self, data: st.DataObject, key: JavaType, namespace: JavaType) -> None:
@@ -143,14 +143,14 @@ class Drawn:
         self.twin = Twin(key, namespace)
         self.namespaces = [namespace.write(value) for value in values_of(namespace)]
 
-    def changes(self, number: int) -> list[RawChange]:
-        return [self._change() for _ in range(self.data.draw(st.integers(0, number)))]
+    def changes(self, max_count: int) -> list[RawChange]:
+        return [self._change() for _ in range(self.data.draw(st.integers(0, max_count)))]
 
     def _change(self) -> RawChange:
         twin, draw = self.twin, self.data.draw
         value = draw(st.sampled_from(values_of(twin.key)))
         key = twin.key.write(value)
-        twin.groups[key] = group = key_group_of_hash(twin.key.code(value), MAXIMUM)
+        twin.groups[key] = group = key_group_of_hash(twin.key.code(value), MAX_PARALLELISM)
         namespace = draw(st.sampled_from(self.namespaces))
         state = draw(st.sampled_from([VALUE, LIST, MAP, SUM, TIMERS]))
         if state == TIMERS:
@@ -178,9 +178,9 @@ class Drawn:
 
 def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Records]:
     for i in range(0, len(records), size):
-        some = records[i : i + size]
-        batch = records_in_buffer([record for _, record in some], [group for group, _ in some])
-        assert batch.state_ids.tolist() == [record.state for _, record in some]
+        part = records[i : i + size]
+        batch = records_in_buffer([record for _, record in part], [group for group, _ in part])
+        assert batch.state_ids.tolist() == [record.state for _, record in part]
         yield batch
 
 
@@ -192,14 +192,16 @@ def read(batch: Records) -> list[tuple[int, Record]]:
     ]
 
 
-def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int = 100) -> list[tuple[int, Record]]:
-    over = [
+def overlaid_records(
+    overlay: Overlay, records: Sequence[tuple[int, Record]], size: int = 100
+) -> list[tuple[int, Record]]:
+    overlaid = [
         record
         for batch in batches(records, size)
         for batch_over in overlay.apply_to(batch)
         for record in read(batch_over)
     ]
-    return sorted([*over, *(record for batch_left in overlay.remaining() for record in read(batch_left))])
+    return sorted([*overlaid, *(record for batch_left in overlay.remaining() for record in read(batch_left))])
 
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
@@ -208,50 +210,52 @@ def test_changes_applied_to_base_records_give_the_state_of_the_slow_twin(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
     """This holds for any earlier records, in batches of any size."""
-    drawn = Drawn(data, key, namespace)
-    drawn.changes(12)
-    before = data.draw(st.permutations(drawn.twin.records()))
-    overlay = Overlay(drawn.changes(12), header_of(key, namespace), MAXIMUM)
-    assert laid_over(overlay, before, size) == drawn.twin.records()
+    drawer = ChangeDrawer(data, key, namespace)
+    drawer.changes(12)
+    before = data.draw(st.permutations(drawer.twin.records()))
+    overlay = Overlay(drawer.changes(12), header_of(key, namespace), MAX_PARALLELISM)
+    assert overlaid_records(overlay, before, size) == drawer.twin.records()
 
 
-def of_key(state: int, data: bytes, key: str = "k") -> RawChange:
-    group = key_group_of_hash(TEXT.code(tuple(map(ord, key))), MAXIMUM)
+def raw_change(state: int, data: bytes, key: str = "k") -> RawChange:
+    group = key_group_of_hash(TEXT.code(tuple(map(ord, key))), MAX_PARALLELISM)
     return RawChange(state, group, data)
 
 
 def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> RawChange:
-    return of_key(state, bytes((operation, 0, state)) + text("k") + struct.pack(">q", namespace) + payload)
+    return raw_change(state, bytes((operation, 0, state)) + text("k") + struct.pack(">q", namespace) + payload)
 
 
-def merged(target: int, *sources: int) -> RawChange:
+def merge_change(target: int, *sources: int) -> RawChange:
     payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", source) for source in sources)
     return change(SUM, Operation.MERGE_NS, payload, target)
 
 
-def sums(*values: int) -> list[tuple[int, Record]]:
+def sum_records(*values: int) -> list[tuple[int, Record]]:
     """Return (key group, record) for each number, which is the namespace of the record and, as text, its value."""
-    group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
+    group = key_group_of_hash(TEXT.code((ord("k"),)), MAX_PARALLELISM)
     return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 
 
 def test_merge_of_values_by_the_jobs_own_function_is_refused() -> None:
     header = header_of(TEXT, LONG)
     with pytest.raises(UnsupportedError, match="the job's own function") as caught:
-        laid_over(Overlay([merged(1, 2)], header, MAXIMUM), sums(1, 2))
+        overlaid_records(Overlay([merge_change(1, 2)], header, MAX_PARALLELISM), sum_records(1, 2))
     assert caught.value.state == "sum"
     assert "MERGE_NS of 2 values" in str(caught.value.found)
 
 
 def test_value_set_after_a_merge_replaces_the_merge() -> None:
     header = header_of(TEXT, LONG)
-    changes = [merged(1, 2, 3), change(SUM, Operation.SET_INTERNAL, text("all"), 1)]
-    ((_, record),) = laid_over(Overlay(changes, header, MAXIMUM), sums(1, 2, 3))
+    changes = [merge_change(1, 2, 3), change(SUM, Operation.SET_INTERNAL, text("all"), 1)]
+    ((_, record),) = overlaid_records(Overlay(changes, header, MAX_PARALLELISM), sum_records(1, 2, 3))
     assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("all"))
 
 
 def test_value_merged_with_nothing_is_kept() -> None:
-    ((_, record),) = laid_over(Overlay([merged(1, 2)], header_of(TEXT, LONG), MAXIMUM), sums(2))
+    ((_, record),) = overlaid_records(
+        Overlay([merge_change(1, 2)], header_of(TEXT, LONG), MAX_PARALLELISM), sum_records(2)
+    )
     assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("2"))
 
 
@@ -266,27 +270,27 @@ def test_value_merged_with_nothing_is_kept() -> None:
 )
 def test_unknown_operation_is_refused_with_its_state(state: int, code: int, actual: str) -> None:
     header = header_of(TEXT, LONG)
-    odd = of_key(state, bytes((code, 0, state)) + text("k") + bytes(8))
+    change_of_unknown_operation = raw_change(state, bytes((code, 0, state)) + text("k") + bytes(8))
     with pytest.raises(UnsupportedError, match="unknown operation") as caught:
-        Overlay([odd], header, MAXIMUM)
+        Overlay([change_of_unknown_operation], header, MAX_PARALLELISM)
     assert (caught.value.state, caught.value.found) == (header.states[state].name, actual)
 
 
 @pytest.mark.parametrize(
-    ("odd", "what"),
+    ("damaged_change", "what"),
     [
         (change(LIST, Operation.SET, i32(2) + text("a")), "a change in the log is damaged: SET"),
         (change(LIST, Operation.SET, i32(-1)), "a change in the log is damaged: SET"),
         (change(LIST, Operation.SET, i32(2) + text("a") * 3), "a change in the log is damaged: SET"),
         (change(MAP, Operation.ADD, i32(1) + text("a") + b"\2"), "a change in the log is damaged: ADD"),
-        (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + text("k") + bytes(3)), "the namespace of a change"),
-        (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + b"\xff"), "the key of a change"),
+        (raw_change(VALUE, bytes((Operation.CLEAR, 0, 0)) + text("k") + bytes(3)), "the namespace of a change"),
+        (raw_change(VALUE, bytes((Operation.CLEAR, 0, 0)) + b"\xff"), "the key of a change"),
         (change(VALUE, Operation.CLEAR, b"")._replace(key_group=5), "the key group of its key"),
     ],
 )
-def test_damaged_change_is_refused(odd: RawChange, what: str) -> None:
+def test_damaged_change_is_refused(damaged_change: RawChange, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
-        laid_over(Overlay([odd], header_of(TEXT, LONG), MAXIMUM), [])
+        overlaid_records(Overlay([damaged_change], header_of(TEXT, LONG), MAX_PARALLELISM), [])
 
 
 def test_single_values_of_unknown_types_are_replayed() -> None:
@@ -296,28 +300,28 @@ def test_single_values_of_unknown_types_are_replayed() -> None:
     header = read_keyed_header(keyed_header(value, elements), "")
     head = text("k") + b"\0"
     changes = [
-        of_key(0, bytes((Operation.SET, 0, 0)) + head + b"any"),
-        of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(1) + b"one"),
-        of_key(1, bytes((Operation.ADD_ELEMENT, 0, 1)) + head + b"more"),
+        raw_change(0, bytes((Operation.SET, 0, 0)) + head + b"any"),
+        raw_change(1, bytes((Operation.ADD, 0, 1)) + head + i32(1) + b"one"),
+        raw_change(1, bytes((Operation.ADD_ELEMENT, 0, 1)) + head + b"more"),
     ]
-    records_over = laid_over(Overlay(changes, header, MAXIMUM), [])
+    records_over = overlaid_records(Overlay(changes, header, MAX_PARALLELISM), [])
     assert [record.value for _, record in records_over] == [b"any", b"one,more"]
-    several = of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(2) + b"onetwo")
+    change_of_two_values = raw_change(1, bytes((Operation.ADD, 0, 1)) + head + i32(2) + b"onetwo")
     with pytest.raises(UnsupportedError, match="the values of a change cannot be delimited"):
-        Overlay([several], header, MAXIMUM)
+        Overlay([change_of_two_values], header, MAX_PARALLELISM)
 
 
 def test_map_state_with_unknown_key_type_is_refused() -> None:
     avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
-    of_map = keyed_state("owns", composite(BASE + "MapSerializerSnapshot", avro, STRING), "MAP")
-    header = read_keyed_header(keyed_header(of_map), "")
+    map_state = keyed_state("owns", composite(BASE + "MapSerializerSnapshot", avro, STRING), "MAP")
+    header = read_keyed_header(keyed_header(map_state), "")
     with pytest.raises(UnsupportedError, match="the changes of a state cannot be replayed") as caught:
         change_layout(header, header.states[0])
     assert caught.value.state == "owns"
 
 
 def test_batch_without_changed_records_is_passed_through() -> None:
-    (batch,) = batches(sums(1, 2), 2)
-    (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).apply_to(batch)
+    (batch,) = batches(sum_records(1, 2), 2)
+    (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAX_PARALLELISM).apply_to(batch)
     assert result is batch
     assert np.array_equal(result.groups, batch.groups)

@@ -22,17 +22,17 @@ from support.java_composites import Tuple
 from support.java_values import JavaType
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, list_of, pojo, state
 
-KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
+KEY_TYPES: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
 
 
 def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHeader:
     return read_keyed_header(keyed_header(*infos, key=key.snapshot, compressed=compressed), "")
 
 
-@given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
+@given(st.data(), st.sampled_from(KEY_TYPES), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
 @settings(max_examples=examples(80))
 def test_heap_entries_are_read_as_canonical_records(
-    data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool
+    data: st.DataObject, key: JavaType, namespace: JavaType, chunk_size: int, snappy: bool
 ) -> None:
     """Chunks may have any size, batches may be too small for all records, and states may have any order."""
     states = states_with(namespace)
@@ -48,7 +48,7 @@ def test_heap_entries_are_read_as_canonical_records(
         patch.setattr(heap_reader, "BUFFER_SIZE", 64)
         patch.setattr(heap_reader, "RECORDS_AT_ONCE", 3)
         reader = HeapReader(header, data.draw(st.sampled_from([128, 129])))
-        assert read(reader, groups, chunk) == expected
+        assert read(reader, groups, chunk_size) == expected
 
 
 def test_timers_in_a_heap_group_are_read_as_records() -> None:
@@ -58,13 +58,13 @@ def test_timers_in_a_heap_group_are_read_as_records() -> None:
     assert read(HeapReader(header, 128), {3: block}) == [(3, Record(0, element, b"")) for element in elements]
 
 
-VALUE = header_of(TEXT, keyed_state("total"))
+VALUE_HEADER = header_of(TEXT, keyed_state("total"))
 ENTRY = b"\0" + TEXT.write((65, 66)) + bytes(8)
 BLOCK = i32(9) + b"\0\0" + i32(1) + ENTRY
 
 
 def test_a_key_group_without_entries_has_no_records() -> None:
-    for header in (VALUE, replace(VALUE, compressed=True)):
+    for header in (VALUE_HEADER, replace(VALUE_HEADER, compressed=True)):
         assert read(HeapReader(header, 128), {3: empty_group(3, header)}) == []
 
 
@@ -83,34 +83,34 @@ def test_a_key_group_without_entries_has_no_records() -> None:
 )
 def test_damaged_heap_group_is_refused_with_its_key_group(block: bytes, message: str) -> None:
     with pytest.raises(SnapshotError, match=f"{message}.*") as caught:
-        read(HeapReader(VALUE, 128), {9: block}, 3)
+        read(HeapReader(VALUE_HEADER, 128), {9: block}, 3)
     assert "key group 9" in caught.value.what
     assert 0 <= (caught.value.offset or 0) <= len(block)
 
 
 def test_beginning_of_a_heap_group_gives_its_whole_records() -> None:
     blocks = {9: (BLOCK[:6] + i32(3) + 3 * ENTRY)[:-1]}
-    assert [record.key for _, record in read(HeapReader(VALUE, 128), blocks, is_whole=False)] == 2 * [
+    assert [record.key for _, record in read(HeapReader(VALUE_HEADER, 128), blocks, is_whole=False)] == 2 * [
         ENTRY[1:4] + b"\0"
     ]
 
 
-UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
+POJO_WITH_UNKNOWN_SUBCLASS = pojo({"amount": STRING}, {}, {"com.example.Money": None})
 """Snapshot of a POJO with a registered subclass whose serializer is unknown."""
 
 
 @pytest.mark.parametrize(
-    ("info", "state_name"),
+    ("info", "message"),
     [
-        (keyed_state("total", UNKNOWN), "are not all known"),
+        (keyed_state("total", POJO_WITH_UNKNOWN_SUBCLASS), "are not all known"),
         (keyed_state("total", STRING, "LIST"), "the format of a list state of String is unknown"),
         (keyed_state("total", STRING, "MAP"), "the format of a map state of String is unknown"),
     ],
 )
-def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, state_name: str) -> None:
+def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, message: str) -> None:
     header = header_of(TEXT, keyed_state("known"), info)
     assert not can_delimit_entries(header)
-    with pytest.raises(UnsupportedError, match=state_name) as caught:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         entry_layouts(header)
     assert caught.value.state == "total"
     assert "canonical savepoint" in str(caught.value.advice)
@@ -123,8 +123,8 @@ def test_pojo_of_a_subclass_is_refused() -> None:
         read(HeapReader(header, 128), {9: block})
     assert caught.value.state == "order"
     assert can_delimit_entries(header)
-    listed = pojo({"id": STRING}, {"com.example.Rush": None})
-    assert not can_delimit_entries(header_of(TEXT, keyed_state("order", listed)))
+    pojo_with_subclass = pojo({"id": STRING}, {"com.example.Rush": None})
+    assert not can_delimit_entries(header_of(TEXT, keyed_state("order", pojo_with_subclass)))
 
 
 NO_FIELDS = Tuple([])
@@ -133,12 +133,12 @@ NO_FIELDS = Tuple([])
 def test_impossible_count_of_entries_without_bytes_is_refused() -> None:
     """Only one entry can have no bytes. A loop up to a forged count would take minutes."""
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
-    single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
-    assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]
+    single_entry, many_entries = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
+    assert read(HeapReader(header, 128), {3: single_entry}) == [(3, Record(0, b"", b""))]
     with pytest.raises(
         SnapshotError, match="counts 2147483647 entries of the state with id 0, which can have only one"
     ):
-        read(HeapReader(header, 128), {3: many})
+        read(HeapReader(header, 128), {3: many_entries})
 
 
 def test_lists_of_elements_without_bytes_are_refused() -> None:

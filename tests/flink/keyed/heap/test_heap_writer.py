@@ -17,28 +17,30 @@ from support.java_composites import Tuple
 from support.java_values import JavaType
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header
 
-KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
+KEY_TYPES: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
 MAXIMA = st.sampled_from([128, 1000])
 
 
-def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) -> bytes:
+def rewritten_block(header: bytes, block: bytes, old_maximum: int, new_maximum: int, cuts: list[int]) -> bytes:
     """Return key group 7, written again from its entries; for `cuts`, see `runs_of`."""
     parsed = read_keyed_header(header, "")
-    runs = runs_of(read(HeapReader(parsed, old, reads_whole_entries=True), {7: block}), new, cuts)
-    return b"".join(map(bytes, HeapWriter(parsed, new).write(7, runs)))
+    runs = runs_of(read(HeapReader(parsed, old_maximum, reads_whole_entries=True), {7: block}), new_maximum, cuts)
+    return b"".join(map(bytes, HeapWriter(parsed, new_maximum).write(7, runs)))
 
 
-@given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3)))
+@given(
+    st.data(), st.sampled_from(KEY_TYPES), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3))
+)
 @settings(max_examples=examples(60))
 def test_heap_group_is_written_back_byte_for_byte(
-    data: st.DataObject, key: JavaType, namespace: JavaType, old: int, new: int, cuts: list[int]
+    data: st.DataObject, key: JavaType, namespace: JavaType, old_maximum: int, new_maximum: int, cuts: list[int]
 ) -> None:
     """Includes empty lists and maps, and namespaces that make keys carry lengths."""
     states, snappy = states_with(namespace), data.draw(st.booleans())
     entries = {i: data.draw(drawn(state, key)) for i, state in enumerate(states)}
     header = keyed_header(*(state.info for state in states), key=key.snapshot, compressed=snappy)
     block = write_heap_group(7, key, states, entries, range(len(states)), snappy=snappy)
-    assert rewritten(header, block, old, new, cuts) == block
+    assert rewritten_block(header, block, old_maximum, new_maximum, cuts) == block
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])
@@ -48,16 +50,16 @@ def test_keys_and_namespaces_of_any_length_are_written_back(size: int) -> None:
     header = keyed_header(states[0].info)
     text = TEXT.write((65,) * size)
     block = i32(7) + b"\0\0" + i32(1) + text + TEXT.write((66,)) + TEXT.write((67,))
-    assert rewritten(header, block, 128, 1000, []) == block
+    assert rewritten_block(header, block, 128, 1000, []) == block
     block = i32(7) + b"\0\0" + i32(1) + TEXT.write((66,)) + text + TEXT.write((67,))
-    assert rewritten(header, block, 1000, 128, []) == block
+    assert rewritten_block(header, block, 1000, 128, []) == block
 
 
 def test_timers_of_a_heap_group_are_written_back() -> None:
     header = keyed_header(timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
     elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
     block = i32(7) + b"\0\0" + i32(2) + b"".join(elements)
-    assert rewritten(header, block, 128, 1000, []) == block
+    assert rewritten_block(header, block, 128, 1000, []) == block
 
 
 def test_writer_gives_the_empty_heap_group() -> None:

@@ -33,8 +33,8 @@ NAMESPACES = {
     "named": (STRING, TEXTS),
 }
 SERVICES = [Service(name, STRING, namespace) for name, (namespace, _) in NAMESPACES.items()]
-WRITTEN = write_block(*SERVICES)
-EXAMPLE = SERVICES[1]._replace(events=[Timer(-5, TEXT.write((65,)), bytes(16))], processing=[])
+EMPTY_BLOCK = write_block(*SERVICES)
+WINDOW_SERVICE = SERVICES[1]._replace(events=[Timer(-5, TEXT.write((65,)), bytes(16))], processing=[])
 FIXTURES = ("1.20-rocksdb-heap-timers", "2-rocksdb-heap-timers")
 
 
@@ -52,38 +52,40 @@ def reader_of(block: bytes, max_parallelism: int = 128) -> TimerReader:
 
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
 @settings(max_examples=examples(60))
-def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
+def test_raw_timers_are_read_as_records(service_names: list[set[str]], chunk_size: int, data: st.DataObject) -> None:
     """Chunks may have any size, batches are small, and some key groups lack some of the timer services."""
-    blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]
+    blocks = [[data.draw(services(name)) for name in sorted(names)] for names in service_names]
     expected = [
-        (group, Record(2 * number + is_event, timer(time, key, namespace), b""))
+        (group, Record(2 * service_index + is_event, timer(time, key, namespace), b""))
         for group, block in enumerate(blocks)
         for service in block
-        for number in [list(NAMESPACES).index(service.name)]
+        for service_index in [list(NAMESPACES).index(service.name)]
         for is_event, timers in ((1, service.events), (0, service.processing))
         for time, key, namespace in timers
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timer_reader, "BUFFER_SIZE", 200)
         patch.setattr(timer_reader, "RECORDS_AT_ONCE", 3)
-        reader = reader_of(WRITTEN, data.draw(st.sampled_from([128, 129])))
-        assert read(reader, {i: write_block(*block) for i, block in enumerate(blocks)}, chunk) == expected
+        reader = reader_of(EMPTY_BLOCK, data.draw(st.sampled_from([128, 129])))
+        assert read(reader, {i: write_block(*block) for i, block in enumerate(blocks)}, chunk_size) == expected
 
 
-def rewritten(
-    block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
+def rewritten_block(
+    block: bytes, template_block: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
 ) -> bytes:
-    """Return a key group with the services of `like`, written from the block's records; for `cuts`, see `runs_of`."""
-    runs = runs_of(read(reader_of(like, max_parallelism), {7: block}), new_max_parallelism, cuts)
-    writer = TimerWriter(timer_header(read_services(like, 2) or ()), new_max_parallelism)
+    """Return a key group with the services of `template_block`, from the block's records; for `cuts`, see `runs_of`."""
+    runs = runs_of(read(reader_of(template_block, max_parallelism), {7: block}), new_max_parallelism, cuts)
+    writer = TimerWriter(timer_header(read_services(template_block, 2) or ()), new_max_parallelism)
     return b"".join(map(bytes, writer.write(7, runs)))
 
 
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
 @settings(max_examples=examples(60))
-def test_raw_timers_are_written_back_byte_for_byte(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
+def test_raw_timers_are_written_back_byte_for_byte(
+    old_maximum: int, new_maximum: int, cuts: list[int], data: st.DataObject
+) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
-    assert rewritten(block, WRITTEN, old, new, cuts) == block
+    assert rewritten_block(block, EMPTY_BLOCK, old_maximum, new_maximum, cuts) == block
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -93,24 +95,24 @@ def test_raw_timers_of_flink_are_written_back_byte_for_byte(name: str) -> None:
     blocks = [block for stream in streams for _, block in contents(snapshot, stream)]
     assert len(blocks) == 200
     assert len(set(map(len, blocks))) > 1
-    assert [rewritten(block, blocks[0], 200, 1000) for block in blocks] == blocks
+    assert [rewritten_block(block, blocks[0], 200, 1000) for block in blocks] == blocks
 
 
 def test_a_key_group_without_timers_lists_the_services() -> None:
-    assert TimerWriter(timer_header(read_services(WRITTEN, 2) or ()), 128).empty(7) == WRITTEN
+    assert TimerWriter(timer_header(read_services(EMPTY_BLOCK, 2) or ()), 128).empty(7) == EMPTY_BLOCK
 
 
 @pytest.mark.parametrize("name", FIXTURES)
 def test_states_of_raw_timers_equal_those_of_flinks_canonical_savepoint(name: str) -> None:
-    twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    canonical = {stream.parsed for operator in twin.operators for stream in operator.keyed}
+    canonical_snapshot = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+    canonical_headers = {stream.parsed for operator in canonical_snapshot.operators for stream in operator.keyed}
     streams = [stream for operator in snapshots.opened(name).operators for stream in operator.raw_keyed]
     assert len(streams) == 2
     for stream in streams:
         assert stream.timer_services
         assert stream.parsed is not None
         assert services_of(stream.parsed) == stream.timer_services
-        assert [stream.parsed.states == header.states[-2:] for header in canonical if header] == [True]
+        assert [stream.parsed.states == header.states[-2:] for header in canonical_headers if header] == [True]
 
 
 def test_block_without_timer_services_is_read_as_empty() -> None:
@@ -123,13 +125,13 @@ def test_block_without_timer_services_is_read_as_empty() -> None:
         b"",
         HEAD,
         b"something of the user's own",
-        HEAD[:4] + i32(3) + WRITTEN[8:],
-        WRITTEN + b"\0",
+        HEAD[:4] + i32(3) + EMPTY_BLOCK[8:],
+        EMPTY_BLOCK + b"\0",
         HEAD + i32(1) + utf("unknown") + CUSTOM + VOID_NAMESPACE + i32(0, 0),
         HEAD + i32(1) + utf("unknown") + LONG + CUSTOM + i32(0, 0),
         write_block(SERVICES[0], SERVICES[0]),
-        write_block(EXAMPLE)[:-5] + i32(0),
-        *(write_block(EXAMPLE)[:end] for end in range(8, len(write_block(EXAMPLE)), 7)),
+        write_block(WINDOW_SERVICE)[:-5] + i32(0),
+        *(write_block(WINDOW_SERVICE)[:end] for end in range(8, len(write_block(WINDOW_SERVICE)), 7)),
     ],
 )
 def test_raw_state_other_than_timers_is_not_read(block: bytes) -> None:
@@ -138,7 +140,7 @@ def test_raw_state_other_than_timers_is_not_read(block: bytes) -> None:
 
 def test_timer_service_missing_in_the_header_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="key group 9 has a timer service that") as caught:
-        read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: write_block(SERVICES[2])})
+        read(reader_of(write_block(WINDOW_SERVICE)), {3: write_block(WINDOW_SERVICE), 9: write_block(SERVICES[2])})
     assert caught.value.found == "'named'"
     assert caught.value.advice
 
@@ -147,17 +149,17 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
     ("block", "message"),
     [
         (b"something else", "does not begin"),
-        (write_block(EXAMPLE) + b"\0", "bytes after"),
+        (write_block(WINDOW_SERVICE) + b"\0", "bytes after"),
         (
-            write_block(EXAMPLE._replace(key=LONG)),
+            write_block(WINDOW_SERVICE._replace(key=LONG)),
             "timers of window-timers whose serializers differ from those in other key groups",
         ),
-        (write_block(EXAMPLE)[:-3], "ends too early"),
-        (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),
-        (write_block(EXAMPLE)[:-4] + i32(-1), "a negative number"),
+        (write_block(WINDOW_SERVICE)[:-3], "ends too early"),
+        (write_block(WINDOW_SERVICE)[:-14], "cannot be read: the data ends inside the key"),
+        (write_block(WINDOW_SERVICE)[:-4] + i32(-1), "a negative number"),
     ],
 )
 def test_damaged_timer_block_is_refused_with_its_key_group(block: bytes, message: str) -> None:
     with pytest.raises(SnapshotError, match=f"key group 9 of .*{message}") as caught:
-        read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: block}, 11)
+        read(reader_of(write_block(WINDOW_SERVICE)), {3: write_block(WINDOW_SERVICE), 9: block}, 11)
     assert 0 <= (caught.value.offset or 0) <= len(block)

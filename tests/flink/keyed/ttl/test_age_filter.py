@@ -27,13 +27,13 @@ RULES = (
     AgeRule(NUMBERS, "numbers", EntryKind.LIST, UNTIL, Fixed(8)),
     AgeRule(TEXTS, "texts", EntryKind.LIST, UNTIL, Text()),
 )
-NAMES = {rule.state_id: rule.state_name for rule in RULES}
+NAME_BY_STATE_ID = {rule.state_id: rule.state_name for rule in RULES}
 
 Element = tuple[int, bytes]
 """A time of last access, and the bytes after it."""
 
 
-def timed(element: Element) -> bytes:
+def timed_bytes(element: Element) -> bytes:
     time, content = element
     return struct.pack(">q", time) + content
 
@@ -46,21 +46,23 @@ def text(content: str) -> bytes:
 times = st.sampled_from([UNTIL - 1, UNTIL, UNTIL + 1, -5, 0, 1 << 62]) | st.integers(-(1 << 63), (1 << 63) - 1)
 numbers = st.tuples(times, st.sampled_from([b",,,,,,,,", b"12345678", bytes(8)]))
 texts = st.tuples(times, st.text(st.sampled_from("ab,"), max_size=9).map(text))
-maps = st.tuples(times, st.binary(max_size=5)).map(lambda element: b"\0" + timed(element)) | st.sampled_from(
+maps = st.tuples(times, st.binary(max_size=5)).map(lambda element: b"\0" + timed_bytes(element)) | st.sampled_from(
     [b"\1", b"\1behind a null"]
 )
 
 
-def listed(elements: Sequence[Element]) -> bytes:
-    return b",".join(map(timed, elements))
+def list_value(elements: Sequence[Element]) -> bytes:
+    return b",".join(map(timed_bytes, elements))
 
 
 records = st.one_of(
     st.builds(Record, st.just(PLAIN), st.binary(max_size=4), st.binary(max_size=20)),
-    st.builds(Record, st.just(VALUE), st.binary(max_size=4), st.tuples(times, st.binary(max_size=5)).map(timed)),
+    st.builds(Record, st.just(VALUE), st.binary(max_size=4), st.tuples(times, st.binary(max_size=5)).map(timed_bytes)),
     st.builds(Record, st.just(MAP), st.binary(max_size=4), maps),
-    st.builds(Record, st.just(NUMBERS), st.binary(max_size=4), st.lists(numbers, min_size=1, max_size=5).map(listed)),
-    st.builds(Record, st.just(TEXTS), st.binary(max_size=4), st.lists(texts, min_size=1, max_size=5).map(listed)),
+    st.builds(
+        Record, st.just(NUMBERS), st.binary(max_size=4), st.lists(numbers, min_size=1, max_size=5).map(list_value)
+    ),
+    st.builds(Record, st.just(TEXTS), st.binary(max_size=4), st.lists(texts, min_size=1, max_size=5).map(list_value)),
 )
 
 
@@ -82,7 +84,7 @@ def is_young(value: bytes) -> bool:
     return int(struct.unpack(">q", value[:8])[0]) > UNTIL
 
 
-def expected(record: Record) -> tuple[Record | None, LeftOutCounts]:
+def expected_outcome(record: Record) -> tuple[Record | None, LeftOutCounts]:
     """Return what stays of a record, and what is left out."""
     if record.state == VALUE and not is_young(record.value):
         return None, LeftOutCounts(1)
@@ -105,7 +107,7 @@ def batch(group: Sequence[Record], max_parallelism: int) -> Records:
     return records
 
 
-def content(records: Records) -> list[Record]:
+def records_in(records: Records) -> list[Record]:
     data = records.data.tobytes()
     columns = (
         records.state_ids.tolist(),
@@ -121,39 +123,46 @@ def content(records: Records) -> list[Record]:
 
 
 @given(st.lists(records, min_size=1, max_size=12), st.sampled_from([128, 129]))
-@example([Record(TEXTS, b"k", listed([(UNTIL, text(",")), (UNTIL + 1, text(",a")), (UNTIL, text("b"))]))], 128)
+@example([Record(TEXTS, b"k", list_value([(UNTIL, text(",")), (UNTIL + 1, text(",a")), (UNTIL, text("b"))]))], 128)
 @example(
-    [Record(NUMBERS, b"k", listed([(UNTIL, bytes(8))])), Record(NUMBERS, b"l", listed([(5 * UNTIL, bytes(8))]))], 129
+    [
+        Record(NUMBERS, b"k", list_value([(UNTIL, bytes(8))])),
+        Record(NUMBERS, b"l", list_value([(5 * UNTIL, bytes(8))])),
+    ],
+    129,
 )
 def test_old_values_are_left_out_by_fast_path_and_slow_twin(group: list[Record], max_parallelism: int) -> None:
-    outcomes = [expected(record) for record in group]
-    staying = [record for record, _ in outcomes if record is not None]
-    everything = batch(group, max_parallelism)
-    before = content(everything)
-    slow = CountingAgeFilter(RULES, max_parallelism)
-    assert content(AgeFilter(RULES, 5).filter(everything)) == staying
-    young = slow.filter(everything)
-    assert content(young) == staying
-    assert content(everything) == before == group
-    totals = dict.fromkeys(NAMES.values(), LeftOutCounts())
+    outcomes = [expected_outcome(record) for record in group]
+    kept_records = [record for record, _ in outcomes if record is not None]
+    all_records = batch(group, max_parallelism)
+    records_before = records_in(all_records)
+    slow_filter = CountingAgeFilter(RULES, max_parallelism)
+    assert records_in(AgeFilter(RULES, 5).filter(all_records)) == kept_records
+    young_records = slow_filter.filter(all_records)
+    assert records_in(young_records) == kept_records
+    assert records_in(all_records) == records_before == group
+    totals = dict.fromkeys(NAME_BY_STATE_ID.values(), LeftOutCounts())
     for record, (_, left_out) in zip(group, outcomes, strict=True):
-        if record.state in NAMES:
-            totals[NAMES[record.state]] = totals[NAMES[record.state]].plus(left_out)
-    assert slow.left_out == totals
-    assert framed_size(everything, max_parallelism) == framed_size(young, max_parallelism) + slow.saved_bytes
-    assert framed_size(everything, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
+        if record.state in NAME_BY_STATE_ID:
+            totals[NAME_BY_STATE_ID[record.state]] = totals[NAME_BY_STATE_ID[record.state]].plus(left_out)
+    assert slow_filter.left_out == totals
+    assert (
+        framed_size(all_records, max_parallelism)
+        == framed_size(young_records, max_parallelism) + slow_filter.saved_bytes
+    )
+    assert framed_size(all_records, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
 
 
 def test_state_without_a_rule_stays_unchanged() -> None:
     group = [Record(VALUE, b"k", b"short"), Record(NUMBERS, b"k", b"no list")]
     rules = [rule for rule in RULES if rule.state_id == MAP]
-    assert content(AgeFilter(rules, 5).filter(batch(group, 128))) == group
-    assert content(CountingAgeFilter(rules, 128).filter(batch(group, 128))) == group
+    assert records_in(AgeFilter(rules, 5).filter(batch(group, 128))) == group
+    assert records_in(CountingAgeFilter(rules, 128).filter(batch(group, 128))) == group
     assert read_group(write_group(3, group, 128), 128)[0][1] == group[0]
 
 
-POJO = AgeRule(TEXTS, "pojos", EntryKind.LIST, UNTIL, Flagged("P", ("a",), (Fixed(4),)))
-SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
+POJO_RULE = AgeRule(TEXTS, "pojos", EntryKind.LIST, UNTIL, Flagged("P", ("a",), (Fixed(4),)))
+SUBCLASS_VALUE = struct.pack(">q", 5) + b"\x04\0\1Q...."
 
 
 @pytest.mark.parametrize(
@@ -167,13 +176,13 @@ SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
         (RULES, Record(NUMBERS, b"k", bytes(16) + b","), SnapshotError),
         (RULES, Record(NUMBERS, b"k", bytes(16) + b";" + bytes(16)), SnapshotError),
         (RULES, Record(TEXTS, b"k", bytes(8) + b"\x09short"), SnapshotError),
-        ((POJO,), Record(TEXTS, b"k", SUBCLASS), UnsupportedError),
+        ((POJO_RULE,), Record(TEXTS, b"k", SUBCLASS_VALUE), UnsupportedError),
     ],
 )
 def test_value_without_a_readable_time_is_refused(
     rules: Sequence[AgeRule], record: Record, error: type[RescaleError]
 ) -> None:
-    for count in (AgeFilter(rules, 5).filter, CountingAgeFilter(rules, 128).filter):
+    for filter_records in (AgeFilter(rules, 5).filter, CountingAgeFilter(rules, 128).filter):
         with pytest.raises(error) as caught:
-            count(batch([record], 128))
+            filter_records(batch([record], 128))
         assert [caught.value.state] == [rule.state_name for rule in rules if rule.state_id == record.state]
