@@ -28,15 +28,15 @@ def flink_2() -> Iterator[Flink]:
 @pytest.fixture(params=[slow("flink_1_20"), "flink_2"])
 def flink(request: pytest.FixtureRequest) -> Flink:
     """Return a Flink of each release line in turn. Quick tests of the older line use `flink_1_20`."""
-    running: Flink = request.getfixturevalue(request.param)
-    return running
+    running_flink: Flink = request.getfixturevalue(request.param)
+    return running_flink
 
 
-RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
+RETAIN_50_CHECKPOINTS = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
 
 
 @pytest.fixture(scope="module")
 def retaining_flink() -> Iterator[Callable[[str], Flink]]:
     """A function that returns a running Flink of a release line, which retains all checkpoints."""
     with ExitStack() as stack:
-        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))
+        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAIN_50_CHECKPOINTS)))

@@ -57,7 +57,7 @@ _failed_downloads: set[str] = set()
 """Names of downloads that failed, which are not tried again."""
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Return the folder for downloads, classes and logs."""
     folder = os.environ.get("RESCALE_TEST_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "rescale-tests"
@@ -65,19 +65,19 @@ def cache() -> Path:
 
 def flink_home(version: str) -> list[Path]:
     """Return the jars of Flink `version`, fetched if they are missing."""
-    home = cache() / "flink" / version / "lib"
-    if not home.is_dir():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+    lib_folder = cache_folder() / "flink" / version / "lib"
+    if not lib_folder.is_dir():
+        lib_folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=lib_folder.parent) as scratch:
             unpacked = Path(scratch) / "lib"
             unpacked.mkdir()
             for name, content in _jars_in(_download(version, Path(scratch))):
                 (unpacked / name).write_bytes(content)
-            _move_into_place(unpacked, home)
-    return sorted(home.glob("*.jar"))
+            _move_into_place(unpacked, lib_folder)
+    return sorted(lib_folder.glob("*.jar"))
 
 
-def s3_file_system(version: str) -> Path:
+def s3_file_system_jar(version: str) -> Path:
     """Return the jar of Flink's S3 file system for the release line of `version`."""
     release = _S3_FILE_SYSTEMS[_line(version)]
     return maven_jar("flink-s3-fs-hadoop", release, "s3")
@@ -85,11 +85,11 @@ def s3_file_system(version: str) -> Path:
 
 def maven_jar(artifact: str, version: str, folder: str) -> Path:
     """Return a jar of Flink that is kept in a folder of the cache, fetched through Maven if it is missing."""
-    home = cache() / folder
-    jar = home / f"{artifact}-{version}.jar"
+    jar_folder = cache_folder() / folder
+    jar = jar_folder / f"{artifact}-{version}.jar"
     if not jar.is_file():
-        wanted = f"org.apache.flink:{artifact}:{version}"
-        options = (f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
+        artifact_version = f"org.apache.flink:{artifact}:{version}"
+        options = (f"-Dartifact={artifact_version}", f"-DoutputDirectory={jar_folder}", "-Dmdep.overWriteReleases=true")
         _maven(jar.stem, "dependency:copy", *options)
     return jar
 
@@ -98,7 +98,7 @@ def state_processor_api(release: str) -> Path:
     return maven_jar("flink-state-processor-api", release, "state-processor")
 
 
-def kafka_connector(release: str) -> list[Path]:
+def kafka_connector_jars(release: str) -> list[Path]:
     """Return the jars of a release of the Kafka connector and all that it needs."""
     return _with_dependencies(f"kafka-connector-{release}", f"org.apache.flink:flink-connector-kafka:{release}")
 
@@ -109,23 +109,23 @@ def serializer_jars(version: str) -> list[Path]:
     return _with_dependencies(f"serializers-{version}", *artifacts)
 
 
-def kafka_broker() -> list[Path]:
+def kafka_broker_jars() -> list[Path]:
     artifacts = (f"org.apache.kafka:kafka_2.13:{_KAFKA_BROKER}", "org.slf4j:slf4j-simple:1.7.36")
     return _with_dependencies(f"kafka-broker-{_KAFKA_BROKER}", *artifacts)
 
 
 def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
     """Return the jars of Maven artifacts and of all that they need, fetched if they are missing."""
-    home = cache() / "maven" / name
-    if not home.is_dir():
-        home.parent.mkdir(parents=True, exist_ok=True)
+    jar_folder = cache_folder() / "maven" / name
+    if not jar_folder.is_dir():
+        jar_folder.parent.mkdir(parents=True, exist_ok=True)
         parts = (artifact.split(":") for artifact in artifacts)
         dependencies = "".join(
             f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
             "</dependency>"
             for group, artifact, version in parts
         )
-        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        with tempfile.TemporaryDirectory(dir=jar_folder.parent) as scratch:
             pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
             pom.write_text(
                 '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -133,14 +133,14 @@ def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
                 f"<dependencies>{dependencies}</dependencies></project>"
             )
             _maven(name, "dependency:copy-dependencies", "-f", str(pom), f"-DoutputDirectory={jars}")
-            _move_into_place(jars, home)
-    return sorted(home.glob("*.jar"))
+            _move_into_place(jars, jar_folder)
+    return sorted(jar_folder.glob("*.jar"))
 
 
 def _download(version: str, scratch: Path) -> Path:
-    wanted = f"apache-flink-libraries=={version}"
+    requirement = f"apache-flink-libraries=={version}"
     options = ("--quiet", "--no-deps", "--dest", str(scratch))
-    _fetch(f"Flink {version}", sys.executable, "-m", "pip", "download", *options, wanted)
+    _fetch(f"Flink {version}", sys.executable, "-m", "pip", "download", *options, requirement)
     (archive,) = (path for path in scratch.iterdir() if path.is_file())
     return archive
 
@@ -183,7 +183,7 @@ def classes(version: str) -> Path:
 
 def kafka_classes(version: str, connector: str) -> Path:
     """Return the scenarios that read from Kafka, compiled against a release of its connector."""
-    classpath = [classes(version), *flink_home(version), *kafka_connector(connector)]
+    classpath = [classes(version), *flink_home(version), *kafka_connector_jars(connector)]
     return _compiled(version, _SOURCES / "kafka", classpath, "kafka-")
 
 
@@ -203,23 +203,23 @@ def _compiled(version: str, root: Path, classpath: Sequence[Path], prefix: str =
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     for path in classpath:
         digest.update(path.name.encode() + b"\0")
-    home = cache() / "classes" / f"{prefix}{version}-{digest.hexdigest()[:16]}"
-    if not home.is_dir():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+    classes_folder = cache_folder() / "classes" / f"{prefix}{version}-{digest.hexdigest()[:16]}"
+    if not classes_folder.is_dir():
+        classes_folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=classes_folder.parent) as scratch:
             compiled = Path(scratch) / "classes"
             jars = os.pathsep.join(map(str, classpath))
-            done = subprocess.run(
+            process = subprocess.run(
                 ["javac", "-nowarn", "-d", str(compiled), "-cp", jars, *map(str, sources)],
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=300,
             )
-            if done.returncode:
-                raise RuntimeError(f"the harness does not compile against Flink {version}:\n{done.stderr}")
-            _move_into_place(compiled, home)
-    return home
+            if process.returncode:
+                raise RuntimeError(f"the harness does not compile against Flink {version}:\n{process.stderr}")
+            _move_into_place(compiled, classes_folder)
+    return classes_folder
 
 
 def _line(version: str) -> str:
@@ -246,35 +246,35 @@ def fetch(*, everything: bool, tries: int = 1) -> Iterator[tuple[str, str]]:
 
     Yields the name of each download or compilation, and the reason if it failed, else "".
     """
-    cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / "lock").open("w") as lock:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name, get in _downloads_and_builds(everything):
-            yield name, _failure(get, tries)
+        for name, fetch_or_build in _downloads_and_builds(everything):
+            yield name, _failure_reason(fetch_or_build, tries)
 
 
 def _downloads_and_builds(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     for line, version in LINES.items():
         yield f"Flink {version}", partial(flink_home, version)
         yield f"the harness for Flink {version}", partial(classes, version)
-        yield f"the S3 file system of Flink {version}", partial(s3_file_system, version)
+        yield f"the S3 file system of Flink {version}", partial(s3_file_system_jar, version)
         if everything:
             yield f"Kafka's connector for Flink {version}", partial(kafka_classes, version, KAFKA_CONNECTORS[line])
             release = STATE_PROCESSORS[line]
             yield f"the State Processor API of Flink {version}", partial(state_processor_classes, version, release)
     if everything:
-        yield "a Kafka broker", kafka_broker
+        yield "a Kafka broker", kafka_broker_jars
         yield "serializers outside of Flink's distribution", partial(serializer_jars, LINES["2"])
 
 
-def _failure(get: Callable[[], object], tries: int) -> str:
+def _failure_reason(fetch_or_build: Callable[[], object], tries: int) -> str:
     """Return the reason why something could not be fetched in this number of tries, or ""."""
     failure = ""
     for number in range(tries):
         if number:
             _failed_downloads.clear()
         try:
-            get()
+            fetch_or_build()
         except (Exception, OutcomeException) as error:
             failure = str(error)
         else:

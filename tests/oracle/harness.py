@@ -21,13 +21,13 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from oracle.distribution import (
-    cache,
+    cache_folder,
     classes,
     flink_home,
     kafka_classes,
-    kafka_connector,
+    kafka_connector_jars,
     logging_configuration,
-    s3_file_system,
+    s3_file_system_jar,
     state_processor_api,
     state_processor_classes,
 )
@@ -100,23 +100,23 @@ def jvm_options() -> list[str]:
 class Verdict:
     """Result of a restore: the first differences, and the number of comparisons of each kind.
 
-    `subsumed_after` is the number of checkpoints after which Flink deleted a claimed snapshot (-1: not after four).
-    `taken` is the snapshot that the restored job took, if `keep` was given.
+    `checkpoints_until_deleted` is the number of checkpoints after which Flink deleted a claimed snapshot (-1: not after
+    four). `next_snapshot` is the snapshot that the restored job took, if `keep` was given.
     """
 
     differences: tuple[str, ...]
     number_of_differences: int
-    compared: Mapping[str, int]
-    subsumed_after: int | None = None
-    taken: Path | None = None
+    comparisons: Mapping[str, int]
+    checkpoints_until_deleted: int | None = None
+    next_snapshot: Path | None = None
 
     @property
     def ok(self) -> bool:
-        return self.number_of_differences == 0 and sum(self.compared.values()) > 0
+        return self.number_of_differences == 0 and sum(self.comparisons.values()) > 0
 
     def __str__(self) -> str:
         return "\n".join(
-            [f"{self.number_of_differences} differences; compared {dict(self.compared)}", *self.differences]
+            [f"{self.number_of_differences} differences; compared {dict(self.comparisons)}", *self.differences]
         )
 
 
@@ -147,14 +147,14 @@ class Flink:
     ) -> None:
         self.version = version
         self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
-        logs = cache() / "logs"
+        logs = cache_folder() / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self.log = logs / f"flink-{version}-{os.getpid()}.log"
         jars = [classes(version), *flink_home(version)]
         if any(option.startswith("s3.") for option in options or {}):
-            jars.append(s3_file_system(version))
+            jars.append(s3_file_system_jar(version))
         if kafka:
-            jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
+            jars += [kafka_classes(version, kafka), *kafka_connector_jars(kafka)]
         if processor:
             jars += [state_processor_classes(version, processor), state_processor_api(processor)]
         command = [
@@ -268,7 +268,7 @@ class Flink:
         self,
         job: Job,
         directory: Path,
-        results: int,
+        result_count: int,
         *,
         kinds: Sequence[str] = ("canonical",),
         restored: Path | None = None,
@@ -282,7 +282,7 @@ class Flink:
             timeout=PATIENCE_SECONDS,
             job=job.document(),
             directory=str(directory),
-            results=results,
+            results=result_count,
             kinds=list(kinds),
             restored=str(restored or ""),
         )
@@ -301,17 +301,17 @@ class Flink:
         *,
         claim_mode: str = "NO_CLAIM",
         per_subtask: bool = False,
-        again: str | None = None,
+        next_kind: str | None = None,
         keep: Path | None = None,
-        shown: int = 20,
+        shown_count: int = 20,
         timeout: float = PATIENCE_SECONDS,
     ) -> Verdict:
         """Restore the snapshot `path` of `source` as `job`, and compare state and results with the expected ones.
 
         `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
-        of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more; it is
-        kept below `keep` if that is given. In claim mode `CLAIM`, checkpoints are taken until Flink has deleted the
-        snapshot. The verdict lists the first `shown` differences.
+        of `job` puts them. `next_kind`: the kind of a snapshot to take of the restored job and to restore once more; it
+        is kept below `keep` if that is given. In claim mode `CLAIM`, checkpoints are taken until Flink has deleted the
+        snapshot. The verdict lists the first `shown_count` differences.
         """
         answer = self.command(
             "restore",
@@ -321,9 +321,9 @@ class Flink:
             job=job.document(),
             claim_mode=claim_mode,
             per_subtask=per_subtask,
-            next=again or "",
+            next=next_kind or "",
             keep=str(keep or ""),
-            shown=shown,
+            shown=shown_count,
         )
         return Verdict(
             tuple(answer["differences"]),

@@ -27,7 +27,7 @@ _ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 _COMMANDS = {"churn": ("wave",), "everything": ()}
 """Commands to a restored job before its next snapshot. In the scenario `everything` the state never changes."""
 
-Running = Callable[[str], Flink]
+FlinkOfLine = Callable[[str], Flink]
 """Function that returns the running Flink of a release line, which starts when it is first needed."""
 
 
@@ -58,82 +58,85 @@ def first_job(seed: int) -> tuple[Job, str, str]:
     scenario = random.choice(("churn", "churn", "everything"))
     job = Job(scenario, random.randint(1, 5), {"seed": seed, "keys": random.choice((5, 30))}, max_parallelism=128)
     backend = random.choice(("hashmap", "rocksdb"))
-    return job.with_(backend=backend), random.choice(("1.20", "1.20", "2")), _kind(random, {})
+    return job.with_(backend=backend), random.choice(("1.20", "1.20", "2")), _draw_kind(random, {})
 
 
-def rounds(seed: int, number: int) -> Iterator[Round]:
+def rounds(seed: int, count: int) -> Iterator[Round]:
     random = Random(~seed)
     job, line, kind = first_job(seed)
-    upgrade_at = random.randrange(number) if line == "1.20" else number
-    for at in range(number):
-        line = "2" if at >= upgrade_at else line
+    upgrade_at = random.randrange(count) if line == "1.20" else count
+    for round_number in range(count):
+        line = "2" if round_number >= upgrade_at else line
         is_native = kind != "canonical"
         result_format = random.choice(_FORMATS if is_native else _FORMATS[:2])
-        result = (job.backend if is_native else "canonical") if result_format == "keep" else result_format
+        state_format = (job.backend if is_native else "canonical") if result_format == "keep" else result_format
         maximum = random.choice((job.max_parallelism or 128, *_MAXIMA))
         parallelism = random.randint(1, min(7, maximum))
-        may_refer = result == "rocksdb" and is_native and job.backend == "rocksdb"
+        may_refer = state_format == "rocksdb" and is_native and job.backend == "rocksdb"
         files = "refer" if may_refer and random.random() < 0.3 else "copy"
-        backend = random.choice(("hashmap", "rocksdb")) if result == "canonical" else result
-        options = _options(random, result, backend, kept_on_heap=is_native and job.configuration == _ON_HEAP)
+        backend = random.choice(("hashmap", "rocksdb")) if state_format == "canonical" else state_format
+        options = _draw_options(random, state_format, backend, kept_on_heap=is_native and job.configuration == _ON_HEAP)
         claim_mode = "CLAIM" if files == "copy" and random.random() < 0.3 else "NO_CLAIM"
         job = job.with_(
             parallelism=parallelism, max_parallelism=maximum, backend=backend, configuration=options, exceptions={}
         )
-        kind = _kind(random, options)
+        kind = _draw_kind(random, options)
         yield Round(result_format, files, job, line, claim_mode, kind)
 
 
-def _options(random: Random, result: str, backend: str, *, kept_on_heap: bool) -> Mapping[str, str]:
+def _draw_options(random: Random, state_format: str, backend: str, *, kept_on_heap: bool) -> Mapping[str, str]:
     """Draw options of the restored job. Flink moves timers between heap and RocksDB only from canonical state."""
     if backend != "rocksdb":
         return {}
-    if result == "rocksdb":
+    if state_format == "rocksdb":
         return _ON_HEAP if kept_on_heap else random.choice(({}, _INCREMENTAL))
     return random.choice(({}, _INCREMENTAL, _ON_HEAP))
 
 
-def _kind(random: Random, options: Mapping[str, str]) -> str:
+def _draw_kind(random: Random, options: Mapping[str, str]) -> str:
     """Draw a kind of snapshot; in a native savepoint Flink leaves out timers on the heap beside RocksDB."""
     return random.choice(("canonical", "checkpoint") if options == _ON_HEAP else ("canonical", "native", "checkpoint"))
 
 
-def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str], None]) -> int:
-    """Play a history of `number` rounds below `home`; return the number of comparisons. A difference is an error."""
-    first, line, kind = first_job(seed)
-    say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
-    path = flink(line).snapshot(first, home / "0", kind)
-    waves_run = compared = 0
-    for at, history_round in enumerate(rounds(seed, number), 1):
+def play(seed: int, count: int, flink: FlinkOfLine, folder: Path, say: Callable[[str], None]) -> int:
+    """Play a history of `count` rounds below `folder`; return the number of comparisons. A difference is an error."""
+    initial_job, line, kind = first_job(seed)
+    say(
+        f"seed {seed}: {initial_job.scenario}, {initial_job.parallelism} of {initial_job.max_parallelism}; "
+        f"Flink {line}, {kind}"
+    )
+    path = flink(line).snapshot(initial_job, folder / "0", kind)
+    waves_run = comparison_count = 0
+    for round_number, history_round in enumerate(rounds(seed, count), 1):
         started_at = time.monotonic()
-        target = home / f"{at}-rescaled" / "target"
+        target = folder / f"{round_number}-rescaled" / "target"
         plan = plan_rescale(
             str(path),
             str(target),
             [str(history_round.job.parallelism)],
-            [str(home)],
+            [str(folder)],
             max_parallelism=[str(history_round.job.max_parallelism)],
             format=history_round.format,
             files=history_round.files,
         )
-        execute_without_spark(plan, order=Random(seed + at))
-        verdict = flink(history_round.line).restore(target, _job_after(first, waves_run), history_round.job)
-        differ = verdict.number_of_differences  # not `verdict.ok`: a job with few keys may hold nothing to compare
-        assert not differ, f"seed {seed}, round {at}: {history_round}: {verdict}"
-        compared += sum(verdict.compared.values())
-        commands = _COMMANDS[first.scenario]
+        execute_without_spark(plan, order=Random(seed + round_number))
+        verdict = flink(history_round.line).restore(target, _job_after(initial_job, waves_run), history_round.job)
+        difference_count = verdict.number_of_differences  # `verdict.ok` is false if there is nothing to compare
+        assert not difference_count, f"seed {seed}, round {round_number}: {history_round}: {verdict}"
+        comparison_count += sum(verdict.comparisons.values())
+        commands = _COMMANDS[initial_job.scenario]
         path = flink(history_round.line).snapshots(
-            replace(history_round.job, parameters={**first.parameters, "lived": waves_run}),
-            home / f"{at}",
+            replace(history_round.job, parameters={**initial_job.parameters, "lived": waves_run}),
+            folder / f"{round_number}",
             *commands,
             history_round.kind,
             restored=target,
             claim_mode=history_round.claim_mode,
         )[-1]
         waves_run += len(commands)
-        say(f"round {at}: {history_round}; {time.monotonic() - started_at:.0f} s")
-    assert compared, f"seed {seed}: no round had anything to compare"
-    return compared
+        say(f"round {round_number}: {history_round}; {time.monotonic() - started_at:.0f} s")
+    assert comparison_count, f"seed {seed}: no round had anything to compare"
+    return comparison_count
 
 
 def _job_after(job: Job, waves_run: int) -> Job:
@@ -148,23 +151,23 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=30)
     arguments = parser.parse_args()
-    running: dict[str, Flink] = {}
-    compared = 0
+    flink_by_line: dict[str, Flink] = {}
+    comparison_count = 0
     try:
         for seed in range(arguments.seed, arguments.seed + arguments.histories):
-            with tempfile.TemporaryDirectory(prefix="rescale-history-") as home:
-                compared += play(
+            with tempfile.TemporaryDirectory(prefix="rescale-history-") as folder:
+                comparison_count += play(
                     seed,
                     arguments.rounds,
-                    lambda line: running.setdefault(line, running.get(line) or Flink(LINES[line])),
-                    Path(home),
+                    lambda line: flink_by_line.setdefault(line, flink_by_line.get(line) or Flink(LINES[line])),
+                    Path(folder),
                     lambda text: print(text, flush=True),
                 )
     finally:
-        for flink in running.values():
+        for flink in flink_by_line.values():
             flink.close()
-    number = arguments.histories * arguments.rounds
-    print(f"{number} rounds, {compared} things compared, no difference")
+    round_count = arguments.histories * arguments.rounds
+    print(f"{round_count} rounds, {comparison_count} things compared, no difference")
     return 0
 
 

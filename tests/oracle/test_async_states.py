@@ -18,9 +18,9 @@ from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
 
-STATES = graph("graphs.AsyncStates", 2)
-SQL = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-state.enabled": "true"})
-WAITING = graph("graphs.Waiting", 2)
+STATES_JOB = graph("graphs.AsyncStates", 2)
+SQL_JOB = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-state.enabled": "true"})
+WAITING_JOB = graph("graphs.Waiting", 2)
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Case:
 
 
 CASES = (
-    Case(STATES, "hashmap", 128),
-    Case(STATES, "hashmap", 1000),
-    Case(STATES, "hashmap", 1000, "rocksdb", "rocksdb"),
-    Case(STATES, "hashmap", 1000, "canonical", "rocksdb"),
-    Case(STATES, "rocksdb", 128),
-    Case(STATES, "rocksdb", 1000),
-    Case(STATES, "rocksdb", 1000, "canonical", "hashmap"),
-    Case(STATES.with_(configuration=ON_HEAP), "rocksdb", 1000, kind="checkpoint"),
-    Case(SQL, "hashmap", 1000),
-    Case(SQL, "rocksdb", 1000),
-    Case(WAITING, "hashmap", 1000),
-    Case(WAITING, "hashmap", 37, "rocksdb", "rocksdb", kind="checkpoint"),
+    Case(STATES_JOB, "hashmap", 128),
+    Case(STATES_JOB, "hashmap", 1000),
+    Case(STATES_JOB, "hashmap", 1000, "rocksdb", "rocksdb"),
+    Case(STATES_JOB, "hashmap", 1000, "canonical", "rocksdb"),
+    Case(STATES_JOB, "rocksdb", 128),
+    Case(STATES_JOB, "rocksdb", 1000),
+    Case(STATES_JOB, "rocksdb", 1000, "canonical", "hashmap"),
+    Case(STATES_JOB.with_(configuration=ON_HEAP), "rocksdb", 1000, kind="checkpoint"),
+    Case(SQL_JOB, "hashmap", 1000),
+    Case(SQL_JOB, "rocksdb", 1000),
+    Case(WAITING_JOB, "hashmap", 1000),
+    Case(WAITING_JOB, "hashmap", 37, "rocksdb", "rocksdb", kind="checkpoint"),
 )
 
 
@@ -65,18 +65,19 @@ def test_flink_continues_from_rescaled_asynchronous_state(flink_2: Flink, tmp_pa
     execute_without_spark(
         plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.format)
     )
-    restored = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
-    verdict = flink_2.restore(target, job, restored, again=case.kind, keep=tmp_path / "again")
+    restored_job = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
+    verdict = flink_2.restore(target, job, restored_job, next_kind=case.kind, keep=tmp_path / "again")
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 50, verdict
-    held = verdict.taken if case.kind == "native" else target  # Flink deletes a checkpoint when its job ends
-    assert diff(open_snapshot(str(source)), open_snapshot(str(held))).equal
+    assert verdict.comparisons["results"] > 50, verdict
+    # Flink deletes a checkpoint when its job ends.
+    snapshot_with_state = verdict.next_snapshot if case.kind == "native" else target
+    assert diff(open_snapshot(str(source)), open_snapshot(str(snapshot_with_state))).equal
 
 
 @pytest.mark.slow
 def test_synchronous_job_restores_asynchronous_state_and_takes_canonical_savepoints(
     flink_2: Flink, tmp_path: Path
 ) -> None:
-    job = SQL.with_(backend="rocksdb")
+    job = SQL_JOB.with_(backend="rocksdb")
     source = flink_2.snapshot(job, tmp_path / "source", "native")
-    assert flink_2.restore(source, job, job.with_(configuration={}), again="canonical").ok
+    assert flink_2.restore(source, job, job.with_(configuration={}), next_kind="canonical").ok

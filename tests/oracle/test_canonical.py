@@ -25,16 +25,16 @@ INLINE = {
     "state.storage.fs.memory-threshold": "1mb",
     "execution.checkpointing.data-inline-threshold": "1mb",
 }
-CHANGING = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
+CHANGING_KINDS = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
 
 
 @dataclass(frozen=True)
 class Case:
     """The last snapshot of `kinds` that `job` takes becomes canonical and is restored `onto` a backend.
 
-    If `first` is set, `job` itself is restored from a snapshot of that kind, which it took at parallelism `before`.
-    Without `before`, it took the snapshot at the same parallelism, and is restored in CLAIM mode. Quick cases run as
-    quick tests. A `gate` case shows something that no quick case shows.
+    If `first_kind` is set, `job` itself is restored from a snapshot of that kind, which it took at parallelism
+    `first_parallelism`. Without this, it took the snapshot at the same parallelism, and is restored in CLAIM mode.
+    Quick cases run as quick tests. A `gate` case shows something that no quick case shows.
     """
 
     label: str
@@ -45,14 +45,14 @@ class Case:
     maximum: int
     onto: str
     restored_options: dict[str, str] | None = None
-    first: str = ""
-    before: int | None = None
+    first_kind: str = ""
+    first_parallelism: int | None = None
     quick: bool = False
     gate: bool = False
     backend: str = "rocksdb"
 
     @property
-    def source(self) -> Job:
+    def source_job(self) -> Job:
         return self.job.with_(backend=self.backend, configuration=self.options)
 
     @property
@@ -68,11 +68,21 @@ CASES = (
     Case("full checkpoint", everything(3).with_(**COMPRESSED), {}, ("checkpoint",), 8, 64, "hashmap"),
     Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2, 256, "rocksdb"),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000, "hashmap", gate=True),
-    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000, "rocksdb"),
-    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING, 5, 256, "rocksdb"),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING_KINDS, 3, 1000, "rocksdb"),
+    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING_KINDS, 5, 256, "rocksdb"),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64, "rocksdb", ON_HEAP),
     Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 1000, "hashmap"),
-    Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 8, 64, "rocksdb", first="native", before=2),
+    Case(
+        "rescaled",
+        graph("windows", 3),
+        INCREMENTAL,
+        ("native",),
+        8,
+        64,
+        "rocksdb",
+        first_kind="native",
+        first_parallelism=2,
+    ),
     Case(
         "rescaled",
         graph("churn", 2, waves=1),
@@ -81,8 +91,8 @@ CASES = (
         5,
         1000,
         "hashmap",
-        first="native",
-        before=3,
+        first_kind="native",
+        first_parallelism=3,
     ),
     Case(
         "claimed",
@@ -92,7 +102,7 @@ CASES = (
         2,
         256,
         "rocksdb",
-        first="checkpoint",
+        first_kind="checkpoint",
     ),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3, 64, "hashmap"),
     Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb"),
@@ -102,7 +112,18 @@ CASES = (
     Case("heap of POJOs", keyed(3, 128, *FOLDED_KEYS, "UUID"), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap of joins", graph("joins", 3), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap", graph("sql", 3), {}, ("checkpoint",), 2, 64, "rocksdb", backend="hashmap"),
-    Case("restored", graph("cep", 3), {}, ("native",), 2, 1000, "rocksdb", first="native", before=2, backend="hashmap"),
+    Case(
+        "restored",
+        graph("cep", 3),
+        {},
+        ("native",),
+        2,
+        1000,
+        "rocksdb",
+        first_kind="native",
+        first_parallelism=2,
+        backend="hashmap",
+    ),
     Case("native of a serializer of the job's own", graph("typed", 2, money=1), {}, ("native",), 3, 1000, "hashmap"),
 )
 
@@ -114,12 +135,12 @@ CASES = (
     ids=lambda value: getattr(value, "name", value),
 )
 def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case: Case) -> None:
-    first = case.source.with_(parallelism=case.before or case.source.parallelism)
-    restored = flink.snapshot(first, tmp_path / "first", case.first) if case.first else None
-    claim_mode = "CLAIM" if case.first == "checkpoint" else "NO_CLAIM"
-    source = flink.snapshots(case.source, tmp_path / "source", *case.kinds, restored=restored, claim_mode=claim_mode)[
-        -1
-    ]
+    first_job = case.source_job.with_(parallelism=case.first_parallelism or case.source_job.parallelism)
+    first_snapshot = flink.snapshot(first_job, tmp_path / "first", case.first_kind) if case.first_kind else None
+    claim_mode = "CLAIM" if case.first_kind == "checkpoint" else "NO_CLAIM"
+    source = flink.snapshots(
+        case.source_job, tmp_path / "source", *case.kinds, restored=first_snapshot, claim_mode=claim_mode
+    )[-1]
     target = tmp_path / "target"
     plan = plan_rescale(
         str(source),
@@ -136,15 +157,15 @@ def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case
     assert certificate.verdict == "complete"
     shutil.rmtree(tmp_path / "source")
     shutil.rmtree(tmp_path / "first", ignore_errors=True)
-    job = case.job.with_(
+    restored_job = case.job.with_(
         parallelism=case.parallelism,
         max_parallelism=case.maximum,
         backend=case.onto,
         configuration=case.restored_options or {},
     )
-    verdict = flink.restore(target, first, job, again="canonical")
+    verdict = flink.restore(target, first_job, restored_job, next_kind="canonical")
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
+    assert verdict.comparisons["results"] > 0 or case.job.scenario == "churn", verdict
 
 
 @pytest.mark.slow
@@ -161,6 +182,6 @@ def test_flink_continues_from_canonical_state_of_a_full_checkpoint_of_an_old_rel
     )
     document = json.loads((snapshots.FIXTURES / f"1.15.4-{name}" / "expected.json").read_text())
     job = Job(**document["job"])
-    verdict = flink.restore(target, job, job.with_(parallelism=3, max_parallelism=100), again="checkpoint")
+    verdict = flink.restore(target, job, job.with_(parallelism=3, max_parallelism=100), next_kind="checkpoint")
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0 or job.scenario == "churn", verdict
+    assert verdict.comparisons["results"] > 0 or job.scenario == "churn", verdict

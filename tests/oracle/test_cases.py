@@ -15,7 +15,7 @@ from support.pipeline import rescale_snapshot
 from support.slow import lines_in_turn
 
 
-def digests(folder: Path) -> dict[str, str]:
+def digest_by_file(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file below a folder."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -29,7 +29,7 @@ def digests(folder: Path) -> dict[str, str]:
 )
 def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, case: Case) -> None:
     source = flink.snapshot(case.job, tmp_path / "source", case.kind)
-    before = digests(source)
+    digests_before = digest_by_file(source)
     target = tmp_path / "target"
     if case.refused:
         with pytest.raises(UnsupportedError, match=case.refused):
@@ -42,15 +42,15 @@ def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, 
     if case.second_after:
         first, target = target, tmp_path / "second target"
         rescale_snapshot(str(first), str(target), **case.second_shape)
-    assert digests(source) == before
+    assert digest_by_file(source) == digests_before
     verdict = flink.restore(
         target,
         case.job,
         case.restored_job,
         per_subtask=case.is_redistributed_once,
-        again=case.kind,
+        next_kind=case.kind,
         claim_mode="CLAIM" if case.claim else "NO_CLAIM",
     )
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0
+    assert verdict.comparisons["results"] > 0
     assert target.exists() != case.claim

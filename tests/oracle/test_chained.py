@@ -18,22 +18,22 @@ JOB = graph("chained", 2, keys=40).with_(max_parallelism=None)
 
 def run(source: Path, target: Path, *options: str) -> tuple[int, dict[str, Any]]:
     """Return exit code and answer of `rescale run` without a terminal."""
-    done = in_a_process("run", source, "--target", target, *options, "--output", "json")
-    return done.returncode, json.loads(done.stdout)
+    process = in_a_process("run", source, "--target", target, *options, "--output", "json")
+    return process.returncode, json.loads(process.stdout)
 
 
 @pytest.mark.parametrize(
-    ("backend", "kind", "restored"),
+    ("backend", "kind", "restored_parallelism"),
     [("hashmap", "canonical", 3), slow("rocksdb", "canonical", 3), ("rocksdb", "native", 2)],
 )
 def test_flink_restores_a_chain_with_different_max_parallelisms_with_wrong_state(
-    flink: Flink, tmp_path: Path, backend: str, kind: str, restored: int
+    flink: Flink, tmp_path: Path, backend: str, kind: str, restored_parallelism: int
 ) -> None:
     job = JOB.with_(backend=backend)
     source, target = flink.snapshot(job, tmp_path / "source", kind), tmp_path / "target"
-    code, _ = run(source, target, "--max-parallelism", "first=64", "--yes")
-    assert code == 0
-    verdict = flink.restore(target, job, job.with_(parallelism=restored), shown=1000)
+    exit_code, _ = run(source, target, "--max-parallelism", "first=64", "--yes")
+    assert exit_code == 0
+    verdict = flink.restore(target, job, job.with_(parallelism=restored_parallelism), shown_count=1000)
     wrong_operators = {
         name for name in ("first", "second") if any(f"{name}/count" in line for line in verdict.differences)
     }
@@ -46,24 +46,24 @@ def test_flink_may_refuse_a_chain_with_different_max_parallelisms_by_a_vague_err
     flink: Flink, tmp_path: Path, maximum: str
 ) -> None:
     source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
-    code, _ = run(source, target, "--max-parallelism", f"first={maximum}", "--yes")
-    assert code == 0
+    exit_code, _ = run(source, target, "--max-parallelism", f"first={maximum}", "--yes")
+    assert exit_code == 0
     with pytest.raises(FlinkError, match="Could not restore keyed state backend"):
         flink.restore(target, JOB, JOB)
 
 
 def test_different_max_parallelisms_in_a_chain_need_consent(flink_2: Flink, tmp_path: Path) -> None:
     source, target = flink_2.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
-    code, refused = run(source, target, "--max-parallelism", "first=64")
-    assert code == 2
-    assert "different max parallelisms (64 or 128)" in refused["found"]
+    exit_code, refusal = run(source, target, "--max-parallelism", "first=64")
+    assert exit_code == 2
+    assert "different max parallelisms (64 or 128)" in refusal["found"]
     assert not (target / "_metadata").exists()
 
 
 @pytest.mark.slow
 def test_flink_restores_a_chain_with_one_new_max_parallelism(flink: Flink, tmp_path: Path) -> None:
     source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
-    code, _ = run(source, target, "--max-parallelism", "64")
-    assert code == 0
+    exit_code, _ = run(source, target, "--max-parallelism", "64")
+    assert exit_code == 0
     verdict = flink.restore(target, JOB, JOB)
     assert verdict.ok, verdict

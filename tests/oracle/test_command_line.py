@@ -22,14 +22,14 @@ LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", co
 
 def rescale(*arguments: str) -> dict[str, Any]:
     """Return the answer of a command, which must succeed."""
-    done = in_a_process(*arguments, "--output", "json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    process = in_a_process(*arguments, "--output", "json")
+    assert process.returncode == 0, process.stderr
+    answer: dict[str, Any] = json.loads(process.stdout)
     return answer
 
 
 @pytest.mark.parametrize(
-    ("flink", "job", "kind", "after"),
+    ("flink", "job", "kind", "new_parallelism"),
     [
         slow("flink_1_20", EVERYTHING, "canonical", 3, id="canonical"),
         gate("flink_2", RAW, "native", 6, id="heap with raw state"),
@@ -37,20 +37,22 @@ def rescale(*arguments: str) -> dict[str, Any]:
     ],
     indirect=["flink"],
 )
-def test_run_on_local_files_is_restored_by_flink(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
+def test_run_on_local_files_is_restored_by_flink(
+    flink: Flink, tmp_path: Path, job: Job, kind: str, new_parallelism: int
+) -> None:
     source = str(flink.snapshot(job, tmp_path / "source", kind))
     target = str(tmp_path / "target")
-    shape = ["--target", target, "--parallelism", str(after)]
-    planned = rescale("plan", source, *shape)
+    shape = ["--target", target, "--parallelism", str(new_parallelism)]
+    plan_document = rescale("plan", source, *shape)
     outcome = rescale("run", source, *shape)
-    assert outcome["plan"] == planned["plan"]
+    assert outcome["plan"] == plan_document["plan"]
     assert rescale("run", source, *shape)["already_published"]
-    verdict = flink.restore(target, job, job.with_(parallelism=after), per_subtask=True)
+    verdict = flink.restore(target, job, job.with_(parallelism=new_parallelism), per_subtask=True)
     assert verdict.ok, verdict
     certificate = rescale("validate", source, target)
-    stored = json.loads(Path(outcome["certificate"]).read_text())
-    assert certificate["operators"] == stored["operators"]
-    assert certificate["candidate_sha256"] == outcome["metadata_sha256"] == stored["candidate_sha256"]
+    stored_certificate = json.loads(Path(outcome["certificate"]).read_text())
+    assert certificate["operators"] == stored_certificate["operators"]
+    assert certificate["candidate_sha256"] == outcome["metadata_sha256"] == stored_certificate["candidate_sha256"]
 
 
 @pytest.mark.slow
@@ -64,8 +66,8 @@ def test_run_to_another_max_parallelism_is_restored_by_flink(flink_1_20: Flink, 
     verdict = flink_1_20.restore(target, LAZY, job, per_subtask=True)
     assert verdict.ok, verdict
     certificate = rescale("validate", source, target)
-    stored = json.loads(Path(outcome["certificate"]).read_text())
-    assert certificate["operators"] == stored["operators"]
+    stored_certificate = json.loads(Path(outcome["certificate"]).read_text())
+    assert certificate["operators"] == stored_certificate["operators"]
 
 
 @pytest.mark.gate
@@ -75,10 +77,10 @@ def test_run_from_local_files_to_s3_is_restored_by_flink(flink_1_20: Flink, s3: 
     source = str(flink_1_20.snapshot(EVERYTHING, tmp_path / "source"))
     target = f"s3://{bucket}/rescaled"
     rescale("run", source, "--target", target, "--parallelism", "5")
-    home = tmp_path / "fetched"
-    home.mkdir()
+    fetched_folder = tmp_path / "fetched"
+    fetched_folder.mkdir()
     for entry in open_store(target).list(target):
-        (home / entry.uri.rpartition("/")[2]).write_bytes(open_store(target).read(entry.uri, 0, entry.size))
+        (fetched_folder / entry.uri.rpartition("/")[2]).write_bytes(open_store(target).read(entry.uri, 0, entry.size))
     assert open_store(target).stat(join(target, "_metadata")) is not None
-    verdict = flink_1_20.restore(home, EVERYTHING, EVERYTHING.with_(parallelism=5), per_subtask=True)
+    verdict = flink_1_20.restore(fetched_folder, EVERYTHING, EVERYTHING.with_(parallelism=5), per_subtask=True)
     assert verdict.ok, verdict

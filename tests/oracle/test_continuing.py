@@ -41,8 +41,8 @@ from support.pipeline import certify, execute_without_spark, move, plan_continue
 from support.slow import slow
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60})
-ROUNDS = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
-WAVES = sum(kinds.count("wave") for kinds in ROUNDS)
+KINDS_BY_ROUND = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
+WAVE_COUNT = sum(kinds.count("wave") for kinds in KINDS_BY_ROUND)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
 def test_continued_rounds_give_what_a_full_run_gives(
     retaining_flink: Callable[[str], Flink], tmp_path: Path, case: Case
 ) -> None:
-    kinds = ["checkpoint", *(kind for round_ in ROUNDS for kind in round_)]
+    kinds = ["checkpoint", *(kind for round_ in KINDS_BY_ROUND for kind in round_)]
     flink = retaining_flink(case.line)
     first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
     shape = [str(case.parallelism)]
@@ -93,9 +93,9 @@ def test_continued_rounds_give_what_a_full_run_gives(
         assert difference.equal, [
             state for operator in difference.operators for state in operator.states if not state.equal
         ]
-    full = tmp_path / "full"
-    execute_without_spark(plan_rescale(str(later[-1]), str(full), shape, max_parallelism=[str(case.maximum)]))
-    assert diff(open_snapshot(str(target)), open_snapshot(str(full))).equal
+    full_target = tmp_path / "full"
+    execute_without_spark(plan_rescale(str(later[-1]), str(full_target), shape, max_parallelism=[str(case.maximum)]))
+    assert diff(open_snapshot(str(target)), open_snapshot(str(full_target))).equal
     levels = {
         file.level
         for operator in with_tables(open_snapshot(str(target))).operators
@@ -104,9 +104,9 @@ def test_continued_rounds_give_what_a_full_run_gives(
         for file in database.source.manifest.files.values()
     }
     assert levels == {6, 5, 4, 3, 2}, "the levels are not those of the base and the four rounds with changes"
-    lived = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVES})
-    shaped = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
-    verdict = flink.restore(target, lived, shaped, again="checkpoint")
+    job_after_waves = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVE_COUNT})
+    rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+    verdict = flink.restore(target, job_after_waves, rescaled_job, next_kind="checkpoint")
     assert verdict.ok, verdict
 
 
@@ -114,44 +114,44 @@ Plant = Callable[[Rekeying], Rekeying]
 Side = ChangeSide[Piece]
 
 
-def without_a_directory(continued: Rekeying) -> Rekeying:
+def without_a_directory(rekeying: Rekeying) -> Rekeying:
     """Leave out the changes of one subtask."""
-    return replace(continued, sources=continued.sources[1:])
+    return replace(rekeying, sources=rekeying.sources[1:])
 
 
-def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
+def with_files_taken_for_the_same(rekeying: Rekeying) -> Rekeying:
     """Treat the first file that only one checkpoint has as unchanged, so that its keys are not read."""
 
     def fewer(side: Side | None) -> Side | None:
         return side and side._replace(files_to_read=side.files_to_read[1:])
 
-    return with_changes(continued, lambda place: (fewer(place.before), fewer(place.after)))
+    return with_changes(rekeying, lambda place: (fewer(place.before), fewer(place.after)))
 
 
-def in_the_wrong_order(continued: Rekeying) -> Rekeying:
+def in_the_wrong_order(rekeying: Rekeying) -> Rekeying:
     """Take the later checkpoint for the earlier one."""
-    return with_changes(continued, lambda place: (place.after, place.before))
+    return with_changes(rekeying, lambda place: (place.after, place.before))
 
 
 def with_changes(
-    continued: Rekeying, sides: Callable[[ChangePlace[Piece]], tuple[Side | None, Side | None]]
+    rekeying: Rekeying, sides: Callable[[ChangePlace[Piece]], tuple[Side | None, Side | None]]
 ) -> Rekeying:
     """Return the rekeying with the sides of each change that `sides` returns: its earlier and its later checkpoint."""
     places = []
-    for place in continued.changes:
+    for place in rekeying.changes:
         before, after = sides(place)
         places.append(structs.replace(place, before=before, after=after))
-    sources = zip(continued.sources, places, strict=True)
-    return replace(continued, sources=tuple(source._replace(place=place) for source, place in sources))
+    sources = zip(rekeying.sources, places, strict=True)
+    return replace(rekeying, sources=tuple(source._replace(place=place) for source, place in sources))
 
 
-def below_the_base(continued: Rekeying) -> Rekeying:
+def below_the_base(rekeying: Rekeying) -> Rekeying:
     """Put changes below the rows that they change."""
     changes = ChangesPlace(level=5, sequence=0)
-    return replace(continued, bases=tuple(base._replace(changes=changes) for base in continued.bases))
+    return replace(rekeying, bases=tuple(base._replace(changes=changes) for base in rekeying.bases))
 
 
-PLANTED = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_order, below_the_base)
+FAULTS = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_order, below_the_base)
 
 
 @pytest.fixture(scope="module")
@@ -181,13 +181,13 @@ def refuse_to_certify(plan: Plan, proofs: Sequence[Proof] = (Proof.CHANGES, Proo
             validate_coverage(plan, tasks, proof)
 
 
-@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize("plant", FAULTS)
 def test_planted_fault_in_changes_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
     plan = plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
-    refuse_to_certify(with_planted(plan, plant))
+    refuse_to_certify(plan_with_fault(plan, plant))
 
 
-def with_planted(plan: Plan, plant: Plant) -> Plan:
+def plan_with_fault(plan: Plan, plant: Plant) -> Plan:
     """Plant a fault in each operator that is continued."""
     operators = tuple(
         replace(operator, rekeying=plant(operator.rekeying))
@@ -211,7 +211,7 @@ def test_deleted_row_that_comes_back_is_found(
 
 
 @pytest.mark.parametrize(
-    "misplaced",
+    "misplace",
     [
         pytest.param(lambda place: place._replace(sequence=0), id="number 0"),
         pytest.param(lambda place: place._replace(sequence=place.sequence - 1), id="number of the round before"),
@@ -220,7 +220,7 @@ def test_deleted_row_that_comes_back_is_found(
     ],
 )
 def test_rounds_in_the_wrong_order_are_found(
-    chain: list[str], tmp_path: Path, misplaced: Callable[[ChangesPlace], ChangesPlace]
+    chain: list[str], tmp_path: Path, misplace: Callable[[ChangesPlace], ChangesPlace]
 ) -> None:
     """The second round's sequence number or level is not above that of the first.
 
@@ -230,23 +230,21 @@ def test_rounds_in_the_wrong_order_are_found(
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     plan = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
 
-    def placed(continued: Rekeying) -> Rekeying:
-        return replace(
-            continued, bases=tuple(base._replace(changes=misplaced(base.changes)) for base in continued.bases)
-        )
+    def with_misplaced_changes(rekeying: Rekeying) -> Rekeying:
+        return replace(rekeying, bases=tuple(base._replace(changes=misplace(base.changes)) for base in rekeying.bases))
 
-    planted = with_planted(plan, placed)
+    faulty_plan = plan_with_fault(plan, with_misplaced_changes)
     with pytest.raises((IntegrityError, SnapshotError, AssertionError)):
-        execute_with(planted, Proof.CHANGES)
+        execute_with(faulty_plan, Proof.CHANGES)
 
 
 def test_round_that_is_applied_twice_is_found_but_does_no_harm(chain: list[str], tmp_path: Path) -> None:
     """The changes from the second checkpoint to the third are laid over the result of the third."""
     second, third, target = (tmp_path / name for name in ("second", "third", "target"))
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
-    again = plan_continued(chain[3], str(third), str(second), ["3"], ["1000"])
-    execute_without_spark(again)
-    plan = with_changes_of(plan_continued(chain[3], str(target), str(third), ["3"], ["1000"]), again)
+    third_plan = plan_continued(chain[3], str(third), str(second), ["3"], ["1000"])
+    execute_without_spark(third_plan)
+    plan = plan_with_changes_of(plan_continued(chain[3], str(target), str(third), ["3"], ["1000"]), third_plan)
     move(plan, InProcessTasks(2, None))
     with pytest.raises(IntegrityError, match="the changes since the base differ"):
         validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
@@ -254,28 +252,30 @@ def test_round_that_is_applied_twice_is_found_but_does_no_harm(chain: list[str],
     assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
 
 
-@pytest.mark.parametrize("laid", ["all changes over the later result", "the last changes over the first result"])
-def test_changes_over_another_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path, laid: str) -> None:
+@pytest.mark.parametrize("overlay", ["all changes over the later result", "the last changes over the first result"])
+def test_changes_over_another_result_than_they_are_for_are_found(
+    chain: list[str], tmp_path: Path, overlay: str
+) -> None:
     """Changes since the first checkpoint include those since the second, so they make the right result.
 
     In the other case, the result lacks a round.
     """
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
-    part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
-    whole = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
-    if laid.startswith("all"):
-        refuse_to_certify(with_changes_of(part, whole), [Proof.CHANGES])
+    plan_since_second = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
+    plan_since_first = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
+    if overlay.startswith("all"):
+        refuse_to_certify(plan_with_changes_of(plan_since_second, plan_since_first), [Proof.CHANGES])
     else:
-        refuse_to_certify(with_changes_of(whole, part))
+        refuse_to_certify(plan_with_changes_of(plan_since_first, plan_since_second))
 
 
-def with_changes_of(plan: Plan, other: Plan) -> Plan:
+def plan_with_changes_of(plan: Plan, other: Plan) -> Plan:
     """Return a plan that lays the changes of another plan over its own base."""
-    known = {file.uri for file in plan.files}
-    files = (*plan.files, *(file for file in other.files if file.uri not in known))
-    places = {file.uri: number for number, file in enumerate(files)}
-    renumbered = [places[file.uri] for file in other.files]
+    known_uris = {file.uri for file in plan.files}
+    files = (*plan.files, *(file for file in other.files if file.uri not in known_uris))
+    number_by_uri = {file.uri: number for number, file in enumerate(files)}
+    new_numbers = [number_by_uri[file.uri] for file in other.files]
     operators = []
     for operator, other_operator in zip(plan.operators, other.operators, strict=True):
         if operator.rekeying is None or not operator.is_continued:
@@ -283,18 +283,19 @@ def with_changes_of(plan: Plan, other: Plan) -> Plan:
             continue
         assert other_operator.rekeying is not None
         changes = with_changes(
-            other_operator.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
+            other_operator.rekeying,
+            lambda place: (renumbered_side(place.before, new_numbers), renumbered_side(place.after, new_numbers)),
         )
         operators.append(replace(operator, rekeying=replace(operator.rekeying, sources=changes.sources)))
     return replace(plan, files=files, operators=tuple(operators))
 
 
-def moved(side: Side | None, numbers: Sequence[int]) -> Side | None:
+def renumbered_side(side: Side | None, numbers: Sequence[int]) -> Side | None:
     """Return the side with its files renumbered."""
     if side is None:
         return None
 
-    def piece(header: Piece) -> Piece:
+    def renumbered_header(header: Piece) -> Piece:
         return header if header.file is None else header._replace(file=numbers[header.file])
 
-    return side._replace(database=side.database.renumbered(numbers).with_headers(piece))
+    return side._replace(database=side.database.renumbered(numbers).with_headers(renumbered_header))

@@ -30,10 +30,10 @@ from support.slow import slow_but
 def test_snapshot_of_the_restored_job_is_equal_to_source_and_result(flink: Flink, tmp_path: Path, job: Job) -> None:
     source, target = flink.snapshot(job, tmp_path / "source"), tmp_path / "target"
     rescale_snapshot(str(source), str(target), parallelism=["4"], max_parallelism=["1000"])
-    restored = job.with_(parallelism=4, max_parallelism=1000)
-    verdict = flink.restore(target, job, restored, again="canonical", keep=tmp_path / "kept")
+    restored_job = job.with_(parallelism=4, max_parallelism=1000)
+    verdict = flink.restore(target, job, restored_job, next_kind="canonical", keep=tmp_path / "kept")
     assert verdict.ok, verdict
-    for path in (target, verdict.taken):
+    for path in (target, verdict.next_snapshot):
         difference = diff(open_snapshot(str(source)), open_snapshot(str(path)))
         assert difference.equal, [
             state for operator in difference.operators for state in operator.states if not state.equal

@@ -16,12 +16,12 @@ from oracle import distribution
 def fail_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[object]]:
     """Return a function that lets the first commands fail and returns the list of commands run; the cache is empty."""
 
-    def fail(count: int) -> list[object]:
+    def fail(failure_count: int) -> list[object]:
         commands: list[object] = []
 
         def run(command: object, **_: Any) -> None:
             commands.append(command)
-            if len(commands) <= count:
+            if len(commands) <= failure_count:
                 raise subprocess.CalledProcessError(1, "pip")
 
         monkeypatch.setattr(distribution.subprocess, "run", run)
@@ -47,15 +47,15 @@ def test_failed_download_skips_tests_and_is_tried_once(
     assert len(commands) == 1
 
 
-@pytest.mark.parametrize(("failures", "failure"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
+@pytest.mark.parametrize(("failure_count", "reason_start"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
 def test_download_ahead_of_the_tests_is_tried_three_times(
-    fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, failure: str
+    fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failure_count: int, reason_start: str
 ) -> None:
     monkeypatch.setattr(
         distribution, "_downloads_and_builds", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))]
     )
-    commands = fail_first(failures)
+    commands = fail_first(failure_count)
     ((name, reason),) = distribution.fetch(everything=False, tries=3)
     assert (name, len(commands)) == ("Flink", 3)
-    assert reason.startswith(failure)
-    assert bool(reason) == bool(failure)
+    assert reason.startswith(reason_start)
+    assert bool(reason) == bool(reason_start)

@@ -13,17 +13,19 @@ from oracle.harness import Flink, Job
 from support.slow import slow, slow_but
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-QUICK = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
+QUICK_FIXTURES = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
 def restorable_fixtures() -> list[Any]:
     """Return each fixture that can be restored from its folder, and whose content can be computed."""
-    described = []
+    folders_and_documents = []
     for path in sorted(FIXTURES.glob("*/expected.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["directory_prefix"] is None and document["job"]["scenario"] != "jam":
-            described.append((path.parent, document))
-    return slow_but(lambda snapshot_and_document: snapshot_and_document[0].name in QUICK, described)
+            folders_and_documents.append((path.parent, document))
+    return slow_but(
+        lambda snapshot_and_document: snapshot_and_document[0].name in QUICK_FIXTURES, folders_and_documents
+    )
 
 
 @pytest.mark.parametrize("fixture", restorable_fixtures(), ids=lambda fixture: fixture[0].name)
@@ -31,13 +33,13 @@ def test_flink_restores_committed_snapshot_at_another_parallelism(
     request: pytest.FixtureRequest, fixture: tuple[Path, dict[str, Any]]
 ) -> None:
     folder, document = fixture
-    line = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
-    flink: Flink = request.getfixturevalue(line)
+    flink_fixture = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
+    flink: Flink = request.getfixturevalue(flink_fixture)
     job = Job(**document["job"])
     # Flink does not restore timers from the heap if it keeps timers in RocksDB.
-    plain = job.with_(configuration={name: value for name, value in job.configuration.items() if "timer" in name})
+    plain_job = job.with_(configuration={name: value for name, value in job.configuration.items() if "timer" in name})
     parallelism = job.parallelism if "partially" in job.parameters else job.parallelism + 1
-    verdict = flink.restore(folder / document["snapshot"], job, plain.with_(parallelism=parallelism))
+    verdict = flink.restore(folder / document["snapshot"], job, plain_job.with_(parallelism=parallelism))
     assert verdict.ok, verdict
 
 
@@ -50,9 +52,9 @@ def test_flink_2_restores_snapshots_of_older_releases(flink_2: Flink, name: str)
 
 
 def test_committed_snapshots_are_those_of_the_table() -> None:
-    committed = {path.parent.name: json.loads(path.read_text()) for path in FIXTURES.glob("*/expected.json")}
-    assert set(committed) == {fixture.name for fixture in TABLE}
+    document_by_name = {path.parent.name: json.loads(path.read_text()) for path in FIXTURES.glob("*/expected.json")}
+    assert set(document_by_name) == {fixture.name for fixture in TABLE}
     for fixture in TABLE:
-        document = committed[fixture.name]
+        document = document_by_name[fixture.name]
         assert Job(**document["job"]) == fixture.job, fixture.name
         assert (document["flink"], document["kinds"]) == (fixture.version, list(fixture.kinds)), fixture.name

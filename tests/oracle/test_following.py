@@ -26,9 +26,9 @@ from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
 
-RETAINED = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
+RETAIN_1_CHECKPOINT = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
 
-ROUNDS = 17
+ROUND_COUNT = 17
 """Number of rounds: several times as many as a RocksDB directory has levels. The job takes 20 checkpoints in all."""
 
 CASES = (
@@ -43,19 +43,19 @@ def kinds_of_the_job() -> list[str]:
     The third round has two checkpoints. A wave and a checkpoint follow the rounds.
     """
     kinds = ["checkpoint", "gate-0"]
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, ROUND_COUNT + 1):
         kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]
     return [*kinds, "wave", "checkpoint"]
 
 
-WAVES = kinds_of_the_job().count("wave")
+WAVE_COUNT = kinds_of_the_job().count("wave")
 
 
 @contextmanager
-def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
+def running_follower(job_directory: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
     """Run `rescale follow` in a process, as users do, while the job runs."""
     shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.maximum)]
-    arguments = ["follow", str(job), "--target", str(target), *shape, "--output", "json"]
+    arguments = ["follow", str(job_directory), "--target", str(target), *shape, "--output", "json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "rescale", *arguments], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -66,12 +66,12 @@ def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[
         process.wait()
 
 
-def job_in(home: Path, ended: threading.Event) -> Path:
+def wait_for_job_directory(home: Path, ended: threading.Event) -> Path:
     """Return the job's directory as soon as it has a complete checkpoint."""
     while not ended.wait(0.05):
-        for job in home.iterdir() if home.exists() else ():
-            if job.is_dir() and complete_checkpoints(str(job)):
-                return job
+        for job_directory in home.iterdir() if home.exists() else ():
+            if job_directory.is_dir() and complete_checkpoints(str(job_directory)):
+                return job_directory
     raise AssertionError("the job has ended without a checkpoint")
 
 
@@ -81,55 +81,56 @@ def job_in(home: Path, ended: threading.Event) -> Path:
 def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Case) -> None:
     home, target = tmp_path / "source", tmp_path / "target"
     ended = threading.Event()
-    failed: list[BaseException] = []
-    with Flink(LINES[case.line], RETAINED) as flink:
+    job_errors: list[BaseException] = []
+    with Flink(LINES[case.line], RETAIN_1_CHECKPOINT) as flink:
 
         def run_the_job() -> None:
             try:
                 flink.snapshots(case.job, home, *kinds_of_the_job(), timeout=1200)
             except BaseException as error:
-                failed.append(error)
+                job_errors.append(error)
             finally:
                 ended.set()
 
         thread = threading.Thread(target=run_the_job)
         thread.start()
-        rounds = []
+        reports = []
         try:
-            job = job_in(home, ended)
-            with following(job, target, case) as process:
+            job_directory = wait_for_job_directory(home, ended)
+            with running_follower(job_directory, target, case) as process:
                 assert process.stdout is not None
-                for number in range(ROUNDS + 1):
-                    rounds.append(json.loads(process.stdout.readline()))
-                    while rounds[-1]["checkpoint"] < complete_checkpoints(str(job))[-1]:
-                        rounds.append(json.loads(process.stdout.readline()))
+                for number in range(ROUND_COUNT + 1):
+                    reports.append(json.loads(process.stdout.readline()))
+                    while reports[-1]["checkpoint"] < complete_checkpoints(str(job_directory))[-1]:
+                        reports.append(json.loads(process.stdout.readline()))
                     (home / f"gate-{number}").touch()
         finally:
-            for number in range(ROUNDS + 1):
+            for number in range(ROUND_COUNT + 1):
                 (home / f"gate-{number}").touch()
             thread.join()
-        assert not failed, failed
-        (last,) = complete_checkpoints(str(job))
-        assert last > rounds[-1]["checkpoint"], "the last round has nothing to do"
-        done = subprocess.run(
-            [sys.executable, "-m", "rescale", "follow", str(job), "--target", str(target), "--finish"], check=False
+        assert not job_errors, job_errors
+        (last_checkpoint,) = complete_checkpoints(str(job_directory))
+        assert last_checkpoint > reports[-1]["checkpoint"], "the last round has nothing to do"
+        last_process = subprocess.run(
+            [sys.executable, "-m", "rescale", "follow", str(job_directory), "--target", str(target), "--finish"],
+            check=False,
         )
-        assert done.returncode == 0
-        kinds = [report["kind"] for report in rounds]
+        assert last_process.returncode == 0
+        kinds = [report["kind"] for report in reports]
         assert kinds[0] == "base"
         assert kinds.count("joined") > 1, kinds
-        assert set(kinds[1:]) == {"round", "joined"}, rounds
-        assert all(report["rows_written"] for report in rounds[1:])
-        source = str(job / f"chk-{last}")
+        assert set(kinds[1:]) == {"round", "joined"}, reports
+        assert all(report["rows_written"] for report in reports[1:])
+        source = str(job_directory / f"chk-{last_checkpoint}")
         validate_published(source, str(target), InProcessTasks(2, None))
         assert diff(open_snapshot(source), open_snapshot(str(target))).equal
-        full = tmp_path / "full"
+        full_target = tmp_path / "full"
         shape = [str(case.parallelism)]
-        execute_without_spark(plan_rescale(source, str(full), shape, max_parallelism=[str(case.maximum)]))
-        assert diff(open_snapshot(str(target)), open_snapshot(str(full))).equal
-        beside = {path.name for path in Path(f"{target}.rescale").iterdir()}
-        assert not beside & {"pins", "rounds", "follower.json"}
-        lived = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVES})
-        shaped = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
-        verdict = flink.restore(target, lived, shaped, again="checkpoint")
+        execute_without_spark(plan_rescale(source, str(full_target), shape, max_parallelism=[str(case.maximum)]))
+        assert diff(open_snapshot(str(target)), open_snapshot(str(full_target))).equal
+        names_beside_target = {path.name for path in Path(f"{target}.rescale").iterdir()}
+        assert not names_beside_target & {"pins", "rounds", "follower.json"}
+        job_after_waves = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVE_COUNT})
+        rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+        verdict = flink.restore(target, job_after_waves, rescaled_job, next_kind="checkpoint")
         assert verdict.ok, verdict

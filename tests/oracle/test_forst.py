@@ -17,7 +17,7 @@ from rescale.text.errors import UnsupportedError
 from support.pipeline import execute_without_spark, plan_rescale
 
 JOB = everything(3).with_(backend="forst")
-ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec.async-state.enabled": "true"})
+ASYNCHRONOUS_JOB = graph("sql", 2).with_(backend="forst", configuration={"table.exec.async-state.enabled": "true"})
 
 
 @pytest.mark.gate
@@ -30,20 +30,20 @@ def test_flink_continues_from_rescaled_state_of_forst(flink_2: Flink, tmp_path: 
     execute_without_spark(plan_rescale(str(source), str(cut), ["5"]))
     execute_without_spark(plan_rescale(str(source), str(rehashed), ["5"], max_parallelism=["256"]))
     execute_without_spark(plan_rescale(str(source), str(canonical), ["4"], max_parallelism=["256"], format="canonical"))
-    assert flink_2.restore(copy, JOB, JOB.with_(parallelism=2), again="native").ok
-    assert flink_2.restore(cut, JOB, JOB.with_(parallelism=5), again="native").ok
-    assert flink_2.restore(rehashed, JOB, JOB.with_(parallelism=5, max_parallelism=256), again="native").ok
-    rescaled = JOB.with_(parallelism=4, max_parallelism=256)
-    assert flink_2.restore(canonical, JOB, rescaled.with_(backend="rocksdb"), again="canonical").ok
+    assert flink_2.restore(copy, JOB, JOB.with_(parallelism=2), next_kind="native").ok
+    assert flink_2.restore(cut, JOB, JOB.with_(parallelism=5), next_kind="native").ok
+    assert flink_2.restore(rehashed, JOB, JOB.with_(parallelism=5, max_parallelism=256), next_kind="native").ok
+    rescaled_job = JOB.with_(parallelism=4, max_parallelism=256)
+    assert flink_2.restore(canonical, JOB, rescaled_job.with_(backend="rocksdb"), next_kind="canonical").ok
     with pytest.raises(FlinkError, match="Not support restoring"):
-        flink_2.restore(canonical, JOB, rescaled)
+        flink_2.restore(canonical, JOB, rescaled_job)
 
 
-@pytest.mark.parametrize("wanted", ["keep", "canonical"])
+@pytest.mark.parametrize("result_format", ["keep", "canonical"])
 @pytest.mark.slow
-def test_state_of_the_asynchronous_api_in_forst_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
-    source = flink_2.snapshot(ASYNCHRONOUS, tmp_path / "source", "native")
+def test_state_of_the_asynchronous_api_in_forst_is_refused(flink_2: Flink, tmp_path: Path, result_format: str) -> None:
+    source = flink_2.snapshot(ASYNCHRONOUS_JOB, tmp_path / "source", "native")
     assert "(ForSt keyed state)" in inspection(open_snapshot(str(source))).kind
     with pytest.raises(UnsupportedError, match="ForSt keeps for the asynchronous state API"):
-        plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
+        plan_rescale(str(source), str(tmp_path / "target"), format=result_format)
     assert not (tmp_path / "target").exists()

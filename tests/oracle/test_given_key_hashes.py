@@ -12,10 +12,10 @@ from rescale.text.errors import IntegrityError, RequestError
 from support.pipeline import rescale_snapshot, shared_spark
 from support.slow import slow
 
-ADDRESS = "POJO by Objects.hash"
-SECRET = "POJO beyond guessing"
+ADDRESS_TYPE = "POJO by Objects.hash"
+SECRET_TYPE = "POJO beyond guessing"
 
-FUNCTIONS = '''
+MODULE_CODE = '''
 def secret(key):
     """number ^ Integer.rotateLeft(word.hashCode(), 7), of a PojoSerializer's bytes: flags, number, word."""
     at, number, word = 7, int.from_bytes(key[2:6], "big"), 0
@@ -40,57 +40,57 @@ def varint(key, at):
 
 
 def test_right_formula_is_accepted(flink: Flink, tmp_path: Path) -> None:
-    job = keyed(2, 128, ADDRESS, "Long")
+    job = keyed(2, 128, ADDRESS_TYPE, "Long")
     source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
-    formula = f"by {ADDRESS}=objects-hash(area,number,town)"
+    formula = f"by {ADDRESS_TYPE}=objects-hash(area,number,town)"
     rescale_snapshot(source, target, max_parallelism=["1000"], key_hash=[formula])
     verdict = flink.restore(target, job, job.with_(max_parallelism=1000))
     assert verdict.ok, verdict
 
 
 @pytest.fixture(scope="module")
-def addresses(flink_1_20: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address_savepoint(flink_1_20: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a savepoint of a job that is keyed by addresses."""
-    return str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path_factory.mktemp("addresses")))
+    return str(flink_1_20.snapshot(keyed(2, 128, ADDRESS_TYPE), tmp_path_factory.mktemp("addresses")))
 
 
 @pytest.mark.parametrize(
-    "given", ["objects-hash(number,area,town)", slow("lombok(area,number,town)"), slow("record(town)")]
+    "key_hash", ["objects-hash(number,area,town)", slow("lombok(area,number,town)"), slow("record(town)")]
 )
-def test_wrong_formula_is_refused_by_its_records(addresses: str, tmp_path: Path, given: str) -> None:
+def test_wrong_formula_is_refused_by_its_records(address_savepoint: str, tmp_path: Path, key_hash: str) -> None:
     with pytest.raises(IntegrityError, match="key group"):
-        rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+        rescale_snapshot(address_savepoint, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[key_hash])
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
-@pytest.mark.parametrize("given", ["objects-hash(area,town,street)", "objects-hash(area)(town)", "java", "my hash"])
-def test_impossible_formula_is_refused_by_the_plan(addresses: str, tmp_path: Path, given: str) -> None:
+@pytest.mark.parametrize("key_hash", ["objects-hash(area,town,street)", "objects-hash(area)(town)", "java", "my hash"])
+def test_impossible_formula_is_refused_by_the_plan(address_savepoint: str, tmp_path: Path, key_hash: str) -> None:
     with pytest.raises(RequestError):
-        rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+        rescale_snapshot(address_savepoint, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[key_hash])
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> str:
+def module_name(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the name of a module with hash functions, after adding it to the running Spark."""
     path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
-    path.write_text(FUNCTIONS)
+    path.write_text(MODULE_CODE)
     shared_spark().context.addPyFile(str(path))
     return path.stem
 
 
 @pytest.mark.slow
-def test_function_of_the_user_is_accepted_if_it_is_right(flink: Flink, tmp_path: Path, module: str) -> None:
-    job = keyed(2, 128, SECRET, "Long")
+def test_function_of_the_user_is_accepted_if_it_is_right(flink: Flink, tmp_path: Path, module_name: str) -> None:
+    job = keyed(2, 128, SECRET_TYPE, "Long")
     source = str(flink.snapshot(job, tmp_path / "source"))
     with pytest.raises(IntegrityError, match="key group"):
-        _rescale_with(f"{module}:wrong", source, tmp_path / "wrong")
+        _rescale_with(f"{module_name}:wrong", source, tmp_path / "wrong")
     assert not (tmp_path / "wrong" / "_metadata").exists()
-    _rescale_with(f"{module}:secret", source, tmp_path / "target")
+    _rescale_with(f"{module_name}:secret", source, tmp_path / "target")
     verdict = flink.restore(tmp_path / "target", job, job.with_(max_parallelism=1000, backend="rocksdb"))
     assert verdict.ok, verdict
 
 
 def _rescale_with(function: str, source: str, target: Path) -> None:
-    hashed_by = [f"by {SECRET}={function}"]
-    rescale_snapshot(source, str(target), max_parallelism=["1000"], key_hash=hashed_by, tasks=shared_spark())
+    key_hashes = [f"by {SECRET_TYPE}={function}"]
+    rescale_snapshot(source, str(target), max_parallelism=["1000"], key_hash=key_hashes, tasks=shared_spark())

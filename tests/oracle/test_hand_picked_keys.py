@@ -14,7 +14,7 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.reading.opening import open_snapshot
 from support.slow import slow
 
-PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
+PICKED_JOB = Job("picked", 5, {"seed": 3}, max_parallelism=128)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_hand_picked_keys_are_recognised_and_their_new_subtasks_are_those_of_fli
     flink: Flink, tmp_path: Path, backend: str, kind: str
 ) -> None:
     snapshot = with_measured_databases(
-        open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind)))
+        open_snapshot(str(flink.snapshot(PICKED_JOB.with_(backend=backend), tmp_path, kind)))
     )
     (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]
     keys = virtual_keys("int", 128, 5)

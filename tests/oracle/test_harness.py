@@ -21,7 +21,7 @@ RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1}
 
 def compared_each_kind(verdict: Verdict) -> bool:
     """Return whether there is no difference and something of each kind was compared."""
-    return verdict.ok and all(verdict.compared.values())
+    return verdict.ok and all(verdict.comparisons.values())
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ def test_rescale_by_flink_itself_has_no_difference(flink: Flink, tmp_path: Path,
     path = flink.snapshot(job, tmp_path, kind)
     for parallelism in (4, 3, 6):
         verdict = flink.restore(
-            path, job, job.with_(parallelism=parallelism, exceptions={}), per_subtask=True, again="canonical"
+            path, job, job.with_(parallelism=parallelism, exceptions={}), per_subtask=True, next_kind="canonical"
         )
         assert compared_each_kind(verdict), verdict
 
@@ -43,7 +43,7 @@ def test_rescale_by_flink_of_a_job_with_few_keys_has_no_difference(flink: Flink,
     job = EVERYTHING.with_(parameters={"seed": 3, "keys": keys}, max_parallelism=None)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3))
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0
+    assert verdict.comparisons["results"] > 0
 
 
 @pytest.mark.parametrize("scenario", ["clicks", *map(slow, ("windows", "sql", "splits", "async", "cep", "finished"))])
@@ -51,7 +51,7 @@ def test_rescale_by_flink_of_other_graphs_has_no_difference(flink: Flink, tmp_pa
     job = Job(scenario, 4, {"seed": 5}, max_parallelism=128)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0
+    assert verdict.comparisons["results"] > 0
 
 
 @pytest.mark.slow
@@ -59,11 +59,11 @@ def test_rescale_by_flink_of_jobs_keyed_by_any_type_has_no_difference(flink: Fli
     job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))
     assert verdict.ok, verdict
-    assert verdict.compared["keyed"] > 50 * len(HASHED_KEYS)
+    assert verdict.comparisons["keyed"] > 50 * len(HASHED_KEYS)
 
 
 @pytest.mark.parametrize(
-    ("planted", "difference"),
+    ("planted_parameters", "difference"),
     [
         ({"seed": 4}, "states/last: key user-1: expected"),
         ({"keys": 13}, "states/last: key üser-𝄞-12 is lost"),
@@ -73,24 +73,28 @@ def test_rescale_by_flink_of_jobs_keyed_by_any_type_has_no_difference(flink: Fli
     ],
 )
 def test_planted_difference_is_found(
-    flink_1_20: Flink, tmp_path: Path, planted: dict[str, int], difference: str
+    flink_1_20: Flink, tmp_path: Path, planted_parameters: dict[str, int], difference: str
 ) -> None:
     path = flink_1_20.snapshot(RAW, tmp_path)
-    other = RAW.with_(parameters={**RAW.parameters, **planted})
-    verdict = flink_1_20.restore(path, other, RAW.with_(parallelism=2), shown=1000)
+    other_job = RAW.with_(parameters={**RAW.parameters, **planted_parameters})
+    verdict = flink_1_20.restore(path, other_job, RAW.with_(parallelism=2), shown_count=1000)
     assert not verdict.ok
     assert any(line.startswith(difference) for line in verdict.differences), verdict
 
 
 def test_elements_in_the_wrong_subtask_are_found(flink_1_20: Flink, tmp_path: Path) -> None:
     path = flink_1_20.snapshot(RAW, tmp_path)
-    moved = flink_1_20.restore(path, RAW, RAW.with_(parallelism=5, exceptions={}), again="canonical")
-    assert moved.ok, moved
+    verdict_of_right_source = flink_1_20.restore(
+        path, RAW, RAW.with_(parallelism=5, exceptions={}), next_kind="canonical"
+    )
+    assert verdict_of_right_source.ok, verdict_of_right_source
     # With one more subtask in the source than there was, all elements are there, but not where they should be.
-    verdict = flink_1_20.restore(
+    verdict_of_wrong_source = flink_1_20.restore(
         path, RAW.with_(exceptions={"lists": 4}), RAW.with_(parallelism=5, exceptions={}), per_subtask=True
     )
-    assert any("lists/numbers in subtask" in line for line in verdict.differences), verdict
+    assert any("lists/numbers in subtask" in line for line in verdict_of_wrong_source.differences), (
+        verdict_of_wrong_source
+    )
 
 
 def test_verdict_without_comparisons_is_not_ok() -> None:
@@ -131,8 +135,8 @@ def test_claimed_snapshot_is_deleted_by_flink(flink: Flink, tmp_path: Path) -> N
     path = flink.snapshot(EVERYTHING, tmp_path)
     verdict = flink.restore(path, EVERYTHING, EVERYTHING.with_(parallelism=3), claim_mode="CLAIM")
     assert verdict.ok, verdict
-    assert verdict.subsumed_after is not None
-    assert verdict.subsumed_after > 0
+    assert verdict.checkpoints_until_deleted is not None
+    assert verdict.checkpoints_until_deleted > 0
     assert not path.exists()
 
 
@@ -170,13 +174,13 @@ def test_redistribution_of_many_states_is_the_same_as_by_flink(flink: Flink) -> 
         ]
         for _ in range(2)
     ]
-    asked = [
+    states_for_flink = [
         [{"name": state.name, "mode": state.mode.name, "elements": state.element_count} for state in part]
         for part in old
     ]
     flink_pieces = [
         {(piece["name"], piece["from"], number) for piece in pieces for number in piece["elements"]}
-        for pieces in flink.redistribute(asked, 5)
+        for pieces in flink.redistribute(states_for_flink, 5)
     ]
     our_pieces = [
         {

@@ -19,9 +19,9 @@ from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot
 from rescale.text.errors import UnsupportedError
 
-KEYS = 5_000
+KEY_COUNT = 5_000
 MAX_PARALLELISM = 1_000
-FORMULAS = {
+FORMULA_BY_TYPE = {
     "POJO by Objects.hash": "objects-hash(area,number,town)",
     "POJO in its own order": "objects-hash(train,coach,mark,place)",
     "POJO as of Lombok": "lombok(boolean open,balance,owner)",
@@ -33,34 +33,34 @@ FORMULAS = {
 }
 """Formulas that fit keys with a user-defined `hashCode`."""
 
-NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
-NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
+GUESS_ERROR_BY_TYPE = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
+WALK_ERROR_BY_TYPE = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
 """Errors of types whose keys cannot be delimited."""
 
-NOT_HASHED = {
-    *FORMULAS,
-    *NOT_GUESSED,
-    *NOT_FOLLOWED,
+TYPES_WITHOUT_KNOWN_HASH = {
+    *FORMULA_BY_TYPE,
+    *GUESS_ERROR_BY_TYPE,
+    *WALK_ERROR_BY_TYPE,
     *("Enum", "StringValue", "Map", "External row"),
     *("VoidNamespace", "TimeWindow", "GlobalWindow", "CountWindow", "SQL's TimeWindow"),
 }
 """Types with a user-defined hash, or one that differs between JVMs, and types that cannot be keys."""
 
-BEHIND = b"\xff\x00\xff"
+BYTES_BEHIND_KEY = b"\xff\x00\xff"
 """Bytes after the key in a composite key."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a type, serialized by Flink one after the other, each followed by `BEHIND`."""
+    """Keys of a type, serialized by Flink one after the other, each followed by `BYTES_BEHIND_KEY`."""
 
     name: str
     answer: dict[str, Any]
-    kryo: int
+    kryo_version: int
 
     @cached_property
     def snapshot(self) -> Any:
-        return read_snapshot(ByteReader(bytes.fromhex(self.answer["snapshot"]))).with_kryo(self.kryo)
+        return read_snapshot(ByteReader(bytes.fromhex(self.answer["snapshot"]))).with_kryo(self.kryo_version)
 
     @cached_property
     def serialized(self) -> list[bytes]:
@@ -70,8 +70,12 @@ class Keys:
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the data, where each key starts, and where the bytes behind it end."""
         sizes = np.array([len(key) for key in self.serialized], np.int64)
-        limits = np.cumsum(sizes + len(BEHIND))
-        return np.frombuffer(BEHIND.join([*self.serialized, b""]), np.uint8), limits - sizes - len(BEHIND), limits
+        limits = np.cumsum(sizes + len(BYTES_BEHIND_KEY))
+        return (
+            np.frombuffer(BYTES_BEHIND_KEY.join([*self.serialized, b""]), np.uint8),
+            limits - sizes - len(BYTES_BEHIND_KEY),
+            limits,
+        )
 
     def walk(self, program: Program) -> WalkedKeys:
         return walk_keys(program, *self.arrays)
@@ -81,22 +85,22 @@ class Keys:
 
 
 def keys_of(flink: Flink, name: str) -> Keys:
-    answer = flink.command("keys", type=name, seed=1, count=KEYS, max_parallelism=MAX_PARALLELISM)
+    answer = flink.command("keys", type=name, seed=1, count=KEY_COUNT, max_parallelism=MAX_PARALLELISM)
     return Keys(name, answer, kryo_of_writer(ReleaseLine.parse(flink.version).metadata_version))
 
 
 def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
     types = flink.command("key_types")
-    assert set(types) >= NOT_HASHED
+    assert set(types) >= TYPES_WITHOUT_KNOWN_HASH
     for name in types:
         keys = keys_of(flink, name)
         program = compile_program(keys.snapshot)
         length = keys.answer["length"]
         assert (name, program.fixed_length) == (name, None if length < 0 else length)
-        assert (name, program.hashable) == (name, name not in NOT_HASHED)
+        assert (name, program.hashable) == (name, name not in TYPES_WITHOUT_KNOWN_HASH)
         walked = keys.walk(program)
-        if name in NOT_FOLLOWED:
-            assert (name, walked.first_error()) == (name, (0, NOT_FOLLOWED[name]))
+        if name in WALK_ERROR_BY_TYPE:
+            assert (name, walked.first_error()) == (name, (0, WALK_ERROR_BY_TYPE[name]))
             continue
         assert (name, walked.first_error()) == (name, None)
         _, starts, _ = keys.arrays
@@ -110,7 +114,7 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
 
 
 def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
-    for name, formula in FORMULAS.items():
+    for name, formula in FORMULA_BY_TYPE.items():
         keys = keys_of(flink, name)
         assert (name, known_hash(keys.snapshot)) == (name, None)
         chosen = keys.choose()
@@ -122,8 +126,8 @@ def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
 
 
 def test_keys_that_no_formula_fits_are_refused(flink: Flink) -> None:
-    for name, why in NOT_GUESSED.items():
-        with pytest.raises(UnsupportedError, match=why):
+    for name, message in GUESS_ERROR_BY_TYPE.items():
+        with pytest.raises(UnsupportedError, match=message):
             keys_of(flink, name).choose()
 
 

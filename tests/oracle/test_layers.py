@@ -25,7 +25,7 @@ from support.pipeline import execute_without_spark, plan_continued, plan_rescale
 from support.slow import gate, slow
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60}, **ROCKSDB)
-MAXIMUM = 1000
+MAX_PARALLELISM = 1000
 KINDS = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
 COMMANDS_AFTER_RESTORE = ("wave", "checkpoint") * 5
 """Commands to a restored job: more checkpoints than level 0 may have files, so that layers are compacted."""
@@ -44,7 +44,7 @@ CASES = (
 
 def result_with_layers(checkpoints: list[Path], home: Path, parallelism: int) -> Path:
     """Make a base of the first checkpoint and a round of each later one; return the last result."""
-    shape = ([str(parallelism)], [str(MAXIMUM)])
+    shape = ([str(parallelism)], [str(MAX_PARALLELISM)])
     targets = [home / f"{parallelism}-{number}" for number in range(len(checkpoints))]
     execute_without_spark(plan_rescale(str(checkpoints[0]), str(targets[0]), shape[0], max_parallelism=shape[1]))
     for (base, target), source in zip(pairwise(targets), checkpoints[1:], strict=True):
@@ -52,15 +52,15 @@ def result_with_layers(checkpoints: list[Path], home: Path, parallelism: int) ->
     return targets[-1]
 
 
-def deletes_by_level(result: Path) -> dict[int, int]:
+def delete_count_by_level(result: Path) -> dict[int, int]:
     """Return the number of deletes in the SST files of each level."""
-    snapshot, deletes = with_tables(open_snapshot(str(result))), dict[int, int]()
+    snapshot, delete_counts = with_tables(open_snapshot(str(result))), dict[int, int]()
     databases = [database for operator in snapshot.operators for database in operator.databases]
-    for live in (table for database in databases for table in database.tables):
-        table = open_table(live, snapshot.contents)
+    for live_table in (table for database in databases for table in database.tables):
+        table = open_table(live_table, snapshot.contents)
         kinds = [row.kind for entry in table.index_entries() for row in table.rows(entry.handle)]
-        deletes[live.file.level] = deletes.get(live.file.level, 0) + kinds.count(DELETION)
-    return deletes
+        delete_counts[live_table.file.level] = delete_counts.get(live_table.file.level, 0) + kinds.count(DELETION)
+    return delete_counts
 
 
 @pytest.mark.parametrize(("line", "style"), CASES)
@@ -69,24 +69,26 @@ def test_flink_cuts_and_joins_directories_with_layers(
 ) -> None:
     flink, job = retaining_flink(line), CHURN.with_(configuration=STYLES[style])
     checkpoints = flink.snapshots(job, tmp_path / "source", *KINDS)
-    lived = job.with_(parameters={**job.parameters, "waves": KINDS.count("wave")})
+    job_after_waves = job.with_(parameters={**job.parameters, "waves": KINDS.count("wave")})
     restores = [(2, 3, STYLES[style]), (3, 2, STYLES[style])]
     if line == "2":
         restores.append((3, 2, {**STYLES[style], **INGEST}))
     results = {parallelism: result_with_layers(checkpoints, tmp_path, parallelism) for parallelism in (2, 3)}
     for result in results.values():
-        deletes = deletes_by_level(result)
-        assert deletes.keys() == {6, 5, 4}
-        assert deletes[6] == 0
-        assert deletes[5] > 0
-        assert deletes[4] > 0
+        delete_counts = delete_count_by_level(result)
+        assert delete_counts.keys() == {6, 5, 4}
+        assert delete_counts[6] == 0
+        assert delete_counts[5] > 0
+        assert delete_counts[4] > 0
     for number, (old, new, options) in enumerate(restores):
-        shaped = job.with_(parallelism=new, max_parallelism=MAXIMUM, configuration=options)
-        verdict = flink.restore(results[old], lived, shaped, again="canonical")
+        rescaled_job = job.with_(parallelism=new, max_parallelism=MAX_PARALLELISM, configuration=options)
+        verdict = flink.restore(results[old], job_after_waves, rescaled_job, next_kind="canonical")
         assert verdict.ok, verdict
-        going_on = shaped.with_(parameters={**job.parameters, "lived": KINDS.count("wave")})
+        continuing_job = rescaled_job.with_(parameters={**job.parameters, "lived": KINDS.count("wave")})
         kinds = (*COMMANDS_AFTER_RESTORE, "canonical")
-        savepoint = flink.snapshots(going_on, tmp_path / f"life-{number}", *kinds, restored=results[old])[-1]
-        older = job.with_(parameters={**job.parameters, "waves": (*KINDS, *COMMANDS_AFTER_RESTORE).count("wave")})
-        verdict = flink.restore(savepoint, older, shaped)
+        savepoint = flink.snapshots(continuing_job, tmp_path / f"life-{number}", *kinds, restored=results[old])[-1]
+        job_after_all_waves = job.with_(
+            parameters={**job.parameters, "waves": (*KINDS, *COMMANDS_AFTER_RESTORE).count("wave")}
+        )
+        verdict = flink.restore(savepoint, job_after_all_waves, rescaled_job)
         assert verdict.ok, verdict

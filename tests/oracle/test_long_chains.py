@@ -28,11 +28,11 @@ from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
-CHECKPOINTS = 20
-TURN = 9
+CHECKPOINT_COUNT = 20
+TURN_WAVE = 9
 """The wave in which one state ends and another appears."""
 
-OFTEN = {
+COMPACT_OFTEN = {
     "state.backend.rocksdb.manual-compaction.min-interval": "200 ms",
     "state.backend.rocksdb.manual-compaction.min-files-to-compact": "2",
 }
@@ -41,33 +41,35 @@ OFTEN = {
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of checkpoints at parallelism 3 and max parallelism `before`, rescaled to `parallelisms` of `after`.
+    """A chain of checkpoints at parallelism 3 of `old_maximum`, rescaled to `parallelisms` of `new_maximum`.
 
     With `scaled_out`, Flink has scaled the job out from parallelism 2 before the first checkpoint.
     """
 
     line: str
-    before: int
-    after: int
+    old_maximum: int
+    new_maximum: int
     configuration: dict[str, str]
     scaled_out: bool
     parallelisms: tuple[int, ...]
 
     @property
     def job(self) -> Job:
-        parameters = {"seed": 5, "keys": 80, "turn": TURN}
-        return Job("churn", 3, parameters, max_parallelism=self.before, configuration=self.configuration, **ROCKSDB)
+        parameters = {"seed": 5, "keys": 80, "turn": TURN_WAVE}
+        return Job(
+            "churn", 3, parameters, max_parallelism=self.old_maximum, configuration=self.configuration, **ROCKSDB
+        )
 
     def __str__(self) -> str:
-        return f"{self.line}-{self.before}to{self.after}"
+        return f"{self.line}-{self.old_maximum}to{self.new_maximum}"
 
 
 CHAINS = [
     slow(Chain(line, *maxima, configuration, scaled_out, parallelisms))
     for line in ("1.20", "2")
     for maxima, configuration, scaled_out, parallelisms in (
-        ((128, 1000), {**INCREMENTAL, **OFTEN}, True, (3, 4)),
-        ((1000, 128), {**INLINE, **OFTEN}, False, (3, 2)),
+        ((128, 1000), {**INCREMENTAL, **COMPACT_OFTEN}, True, (3, 4)),
+        ((1000, 128), {**INLINE, **COMPACT_OFTEN}, False, (3, 2)),
     )
 ]
 
@@ -77,7 +79,7 @@ def kinds_of_the_job() -> Iterator[str]:
 
     In a pause, values and elements expire, and only compactions change files.
     """
-    for number in range(CHECKPOINTS):
+    for number in range(CHECKPOINT_COUNT):
         yield from ["pause"] if number % 7 == 3 else ["wave"] * (1 + number % 2)
         yield "checkpoint"
 
@@ -85,11 +87,11 @@ def kinds_of_the_job() -> Iterator[str]:
 def checkpoints_of(chain: Chain, flink: Flink, home: Path) -> tuple[list[Path], int]:
     """Return the checkpoints of the chain, and the number of waves before the last."""
     kinds = list(kinds_of_the_job())
-    lived, restored, job = 0, None, chain.job
+    waves_before, restored, job = 0, None, chain.job
     if chain.scaled_out:
         restored = flink.snapshot(job.with_(parallelism=2), home / "narrow", "wave", "checkpoint")
-        lived, job = 1, job.with_(parameters={**job.parameters, "lived": 1})
-    return flink.snapshots(job, home / "source", *kinds, restored=restored), lived + kinds.count("wave")
+        waves_before, job = 1, job.with_(parameters={**job.parameters, "lived": 1})
+    return flink.snapshots(job, home / "source", *kinds, restored=restored), waves_before + kinds.count("wave")
 
 
 def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) -> tuple[Path, list[dict[str, int]]]:
@@ -98,10 +100,10 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
     Return the last result, and for each round the number of records by state.
     """
     base = newest = home / f"{parallelism}-0"
-    shape, maximum = [str(parallelism)], [str(chain.after)]
+    shape, maximum = [str(parallelism)], [str(chain.new_maximum)]
     execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(home)], max_parallelism=maximum))
     skipped: list[Path] = []
-    kinds, records = set[RoundKind](), list[dict[str, int]]()
+    kinds, record_counts_by_round = set[RoundKind](), list[dict[str, int]]()
     for number, source in enumerate(checkpoints[1:], 1):
         if number % 4 == 2:
             skipped.append(source)
@@ -109,16 +111,16 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
         target = home / f"{parallelism}-{number}"
         request = make_request(str(source), str(target), shape, max_parallelism=maximum, allow_prefixes=[str(home)])
         between = [open_snapshot(str(path), allow_prefixes=[str(home)]) for path in skipped]
-        planned = plan_round(request, [str(newest), str(base)], [between], reserved_levels=0)
-        assert planned.kind is not RoundKind.BASE, planned.reason
-        execute_with(planned.prepared.plan, planned.proof)
-        by_record = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])
-        kinds.add(planned.kind)
-        (states,) = (operator.records.states for operator in by_record.operators if operator.records is not None)
-        records.append({name: state.records for name, state in states.items()})
+        planned_round = plan_round(request, [str(newest), str(base)], [between], reserved_levels=0)
+        assert planned_round.kind is not RoundKind.BASE, planned_round.reason
+        execute_with(planned_round.prepared.plan, planned_round.proof)
+        certificate = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])
+        kinds.add(planned_round.kind)
+        (states,) = (operator.records.states for operator in certificate.operators if operator.records is not None)
+        record_counts_by_round.append({name: state.records for name, state in states.items()})
         newest, skipped = target, []
     assert kinds == {RoundKind.ROUND, RoundKind.JOINED}
-    return newest, records
+    return newest, record_counts_by_round
 
 
 @pytest.mark.timeout(1200)
@@ -130,21 +132,21 @@ def test_long_chain_of_rounds_gives_what_a_full_run_gives(
     checkpoints, waves = checkpoints_of(chain, flink, tmp_path)
     last = open_snapshot(str(checkpoints[-1]), allow_prefixes=[str(tmp_path)])
     for parallelism in chain.parallelisms:
-        result, records = follow(chain, checkpoints, tmp_path, parallelism)
-        assert "late" not in records[0]
-        assert "late" in records[-1]
-        assert "early" in records[0]
-        assert "early" not in records[-1], "rows of a state that has ended"
-        full = tmp_path / f"full-{parallelism}"
-        maximum = [str(chain.after)]
+        result, record_counts_by_round = follow(chain, checkpoints, tmp_path, parallelism)
+        assert "late" not in record_counts_by_round[0]
+        assert "late" in record_counts_by_round[-1]
+        assert "early" in record_counts_by_round[0]
+        assert "early" not in record_counts_by_round[-1], "rows of a state that has ended"
+        full_target = tmp_path / f"full-{parallelism}"
+        maximum = [str(chain.new_maximum)]
         plan = plan_rescale(
-            str(checkpoints[-1]), str(full), [str(parallelism)], [str(tmp_path)], max_parallelism=maximum
+            str(checkpoints[-1]), str(full_target), [str(parallelism)], [str(tmp_path)], max_parallelism=maximum
         )
         execute_without_spark(plan)
-        for other in (last, open_snapshot(str(full))):
+        for other in (last, open_snapshot(str(full_target))):
             difference = diff(other, open_snapshot(str(result)))
             assert difference.equal, [state for op in difference.operators for state in op.states if not state.equal]
-        lived = chain.job.with_(parameters={**chain.job.parameters, "waves": waves})
-        shaped = chain.job.with_(parallelism=parallelism, max_parallelism=chain.after)
-        verdict = flink.restore(result, lived, shaped, again="checkpoint")
+        job_after_waves = chain.job.with_(parameters={**chain.job.parameters, "waves": waves})
+        rescaled_job = chain.job.with_(parallelism=parallelism, max_parallelism=chain.new_maximum)
+        verdict = flink.restore(result, job_after_waves, rescaled_job, next_kind="checkpoint")
         assert verdict.ok, verdict

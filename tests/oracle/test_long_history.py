@@ -16,10 +16,10 @@ def test_short_history_has_no_difference(flink_1_20: Flink, flink_2: Flink, tmp_
 
 
 def test_drawn_rounds_cover_formats_kinds_and_backends_and_only_move_to_newer_lines() -> None:
-    drawn = list(rounds(1, 30))
-    assert {turn.format for turn in drawn} == {"canonical", "rocksdb", "keep"}
-    assert {turn.kind for turn in drawn} == {"canonical", "native", "checkpoint"}
-    assert {turn.job.backend for turn in drawn} == {"hashmap", "rocksdb"}
-    lines = [turn.line for turn in drawn]
+    drawn_rounds = list(rounds(1, 30))
+    assert {history_round.format for history_round in drawn_rounds} == {"canonical", "rocksdb", "keep"}
+    assert {history_round.kind for history_round in drawn_rounds} == {"canonical", "native", "checkpoint"}
+    assert {history_round.job.backend for history_round in drawn_rounds} == {"hashmap", "rocksdb"}
+    lines = [history_round.line for history_round in drawn_rounds]
     assert lines == sorted(lines)
-    assert drawn == list(rounds(1, 30))
+    assert drawn_rounds == list(rounds(1, 30))

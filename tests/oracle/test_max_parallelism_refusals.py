@@ -29,16 +29,16 @@ class Record(NamedTuple):
     """A record of the state `sum` in the source: its file, where its key begins in it, and its key group."""
 
     path: Path
-    key_at: int
+    key_offset: int
     key_group: int
 
     @property
     def key(self) -> bytes:
-        return self.path.read_bytes()[self.key_at : self.key_at + 8]
+        return self.path.read_bytes()[self.key_offset : self.key_offset + 8]
 
     def write_key(self, key: bytes) -> None:
         data = self.path.read_bytes()
-        self.path.write_bytes(data[: self.key_at] + key + data[self.key_at + 8 :])
+        self.path.write_bytes(data[: self.key_offset] + key + data[self.key_offset + 8 :])
 
 
 def records(source: Path) -> Iterator[Record]:
@@ -52,7 +52,7 @@ def records(source: Path) -> Iterator[Record]:
         data = path.read_bytes()
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
             if extent is not None:
-                for state_id, at in _keys(data, extent.start):
+                for state_id, at in _key_offsets(data, extent.start):
                     if names[state_id] == "sum":
                         yield Record(path, at + 1, key_group)
 
@@ -62,17 +62,17 @@ def _operator_index(source: Path) -> int:
     return ids.index(operator_id_of_uid("by Long"))
 
 
-def _keys(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+def _key_offsets(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Yield (state id, begin of the key) of the records of the key group that begins at `at`."""
     (state_id,) = struct.unpack_from(">H", data, at)
     at += 2
     while state_id != 0xFFFF:
         (size,) = struct.unpack_from(">i", data, at)
-        key_at = at + 4
-        yield state_id, key_at
-        (value_size,) = struct.unpack_from(">i", data, key_at + size)
-        at = key_at + size + 4 + value_size
-        if data[key_at] & 0x80:
+        key_offset = at + 4
+        yield state_id, key_offset
+        (value_size,) = struct.unpack_from(">i", data, key_offset + size)
+        at = key_offset + size + 4 + value_size
+        if data[key_offset] & 0x80:
             (state_id,) = struct.unpack_from(">H", data, at)
             at += 2
 
@@ -86,7 +86,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
 
 
 @pytest.mark.parametrize(
-    ("job", "kind", "shape", "error", "says"),
+    ("job", "kind", "shape", "error", "message"),
     [
         slow(graph("typed", 3, HashMap=1), "native", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
@@ -114,10 +114,10 @@ def test_impossible_max_parallelism_is_refused_by_the_plan(
     kind: str,
     shape: dict[str, Sequence[str]],
     error: type[Exception],
-    says: str,
+    message: str,
 ) -> None:
     source = flink_1_20.snapshot(job, tmp_path / "source", kind)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         rescale_snapshot(str(source), str(tmp_path / "target"), **shape)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
 
@@ -137,14 +137,14 @@ def test_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: st
 @pytest.mark.parametrize("maximum", [slow("1000"), "64"])
 def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
-    first, second = next(records(source)), list(records(source))[-1]
-    assert first.key_group != second.key_group
-    keys = first.key, second.key
+    first, last = next(records(source)), list(records(source))[-1]
+    assert first.key_group != last.key_group
+    keys = first.key, last.key
     first.write_key(keys[1])
-    second.write_key(keys[0])
+    last.write_key(keys[0])
     with pytest.raises(IntegrityError) as raised:
         rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[maximum])
-    _assert_names(raised.value, flink, first if keys[1].hex() in str(raised.value) else second)
+    _assert_names(raised.value, flink, first if keys[1].hex() in str(raised.value) else last)
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
@@ -164,10 +164,10 @@ def test_process_ends_with_exit_code_4_and_publishes_nothing(flink_1_20: Flink, 
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
     target = tmp_path / "target"
     arguments = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
-    done = in_a_process(*arguments)
-    assert done.returncode == 4, done.stderr
-    assert "Traceback" not in done.stderr
-    answer = json.loads(done.stdout)
+    process = in_a_process(*arguments)
+    assert process.returncode == 4, process.stderr
+    assert "Traceback" not in process.stderr
+    answer = json.loads(process.stdout)
     assert (answer["error"], answer["state"]) == ("IntegrityError", "sum")
     assert record.key.hex() in json.dumps(answer)
     assert not (target / "_metadata").exists()

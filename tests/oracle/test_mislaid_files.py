@@ -25,5 +25,5 @@ def test_checkpoint_is_restored_after_copying_files_of_a_claimed_savepoint(flink
     for uri in open_snapshot(str(checkpoint)).missing_files:
         shutil.copy(savepoint / Path(uri).name, uri)
     assert not any("CLAIM" in finding for finding in findings(open_snapshot(str(checkpoint))))
-    verdict = flink.restore(checkpoint, JOB, JOB, again="checkpoint")
+    verdict = flink.restore(checkpoint, JOB, JOB, next_kind="checkpoint")
     assert verdict.ok, verdict

@@ -14,10 +14,12 @@ from support.pipeline import rescale_snapshot
 def test_result_of_metadata_version_2_has_version_2_and_is_restored(flink: Flink, tmp_path: Path) -> None:
     job = Job("everything", parallelism=3, parameters={"seed": 2}, max_parallelism=128)
     source, target = flink.snapshot(job, tmp_path / "source"), tmp_path / "target"
-    file = source / "_metadata"
-    metadata = read_metadata(file.read_bytes(), str(file))
-    nameless = tuple(replace(operator, name="", uid="") for operator in metadata.operators)
-    file.write_bytes(write_metadata(replace(metadata, version=2, operators=nameless, properties=b"")))
+    metadata_file = source / "_metadata"
+    metadata = read_metadata(metadata_file.read_bytes(), str(metadata_file))
+    nameless_operators = tuple(replace(operator, name="", uid="") for operator in metadata.operators)
+    metadata_file.write_bytes(
+        write_metadata(replace(metadata, version=2, operators=nameless_operators, properties=b""))
+    )
     rescale_snapshot(str(source), str(target), parallelism=["4"])
     assert read_metadata((target / "_metadata").read_bytes(), "").version == 2
     verdict = flink.restore(target, job, job.with_(parallelism=4), per_subtask=True)

@@ -39,8 +39,8 @@ def harness_texts(rows: Rows) -> dict[str, dict[str, str]]:
 def texts_in(data: bytes) -> list[str]:
     """Return the texts in the data, which lie end to end (`StringValue`); a void namespace counts as an empty text."""
     texts, rest = [], iter(data)
-    for first in rest:
-        units = [_read_varint(next(rest), rest) for _ in range(_read_varint(first, rest) - 1)]
+    for first_byte in rest:
+        units = [_read_varint(next(rest), rest) for _ in range(_read_varint(first_byte, rest) - 1)]
         texts.append(b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be"))
     return texts
 
@@ -51,7 +51,7 @@ def _read_varint(byte: int, rest: Iterator[int]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("line", "backend", "kind", "shape"),
+    ("flink_fixture", "backend", "kind", "shape"),
     [
         pytest.param("flink_2", "rocksdb", "native", {"parallelism": ["2"]}, id="2, RocksDB"),
         slow("flink_2", "rocksdb", "native", {"max_parallelism": ["100"]}, id="2, RocksDB, rehashed"),
@@ -64,36 +64,36 @@ def _read_varint(byte: int, rest: Iterator[int]) -> int:
     ],
 )
 def test_flink_finds_exactly_the_rows_that_are_not_old(
-    line: str, backend: str, kind: str, shape: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
+    flink_fixture: str, backend: str, kind: str, shape: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    flink: Flink = request.getfixturevalue(line)
+    flink: Flink = request.getfixturevalue(flink_fixture)
     job = JOB.with_(backend=backend)
     source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
-    before = rows_of(source, "states")
+    rows_before = rows_of(source, "states")
     expected = flink.expected(job)["keyed"]
-    assert {state: expected[state] for state in harness_texts(before)} == harness_texts(before)
-    until = times_in(before)[len(times_in(before)) // 2 - 1]
+    assert {state: expected[state] for state in harness_texts(rows_before)} == harness_texts(rows_before)
+    until = times_in(rows_before)[len(times_in(rows_before)) // 2 - 1]
     ages = [f"states:{state}={format_time(until)}" for state in STATES]
     plan = plan_rescale(source, target, ages=ages, **shape)
     execute_without_spark(plan)
-    after = harness_texts(without_old(before, dict.fromkeys(STATES, until)))
-    differing = [
+    texts_after = harness_texts(without_old(rows_before, dict.fromkeys(STATES, until)))
+    expected_differences = [
         f"{state}: key {key} is lost; expected {text}"
-        if key not in after[state]
-        else f"{state}: key {key}: expected {text}, found {after[state][key]}"
-        for state, texts in harness_texts(before).items()
+        if key not in texts_after[state]
+        else f"{state}: key {key}: expected {text}, found {texts_after[state][key]}"
+        for state, texts in harness_texts(rows_before).items()
         for key, text in texts.items()
-        if after[state].get(key) != text
+        if texts_after[state].get(key) != text
     ]
-    assert len(differing) > 0
-    (states,) = (operator for operator in plan.operators if operator.cutoffs)
-    new = job.with_(
-        parallelism=states.new_parallelism,
-        max_parallelism=states.new_max_parallelism,
+    assert len(expected_differences) > 0
+    (states_operator,) = (operator for operator in plan.operators if operator.cutoffs)
+    rescaled_job = job.with_(
+        parallelism=states_operator.new_parallelism,
+        max_parallelism=states_operator.new_max_parallelism,
         backend="rocksdb" if shape.get("format") == "rocksdb" else backend,
     )
-    verdict = flink.restore(target, job, new, shown=100_000)
+    verdict = flink.restore(target, job, rescaled_job, shown_count=100_000)
     assert sorted(difference for difference in verdict.differences if not difference.startswith("results")) == sorted(
-        differing
+        expected_differences
     )
-    assert verdict.compared["keyed"] > len(differing)
+    assert verdict.comparisons["keyed"] > len(expected_differences)

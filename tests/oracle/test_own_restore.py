@@ -27,75 +27,88 @@ _HANDLE = re.compile(r"KeyGroupRange\{startKeyGroup=(\d+), endKeyGroup=(\d+)\}")
 _BYTES = re.compile(r"\[(\d+) bytes\]")
 
 
-def restores_in_log(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
-    """Return the restore of each new subtask by its key groups; `old` has the old subtasks by their key groups."""
+def restores_in_log(
+    log: str, subtask_by_key_groups: dict[tuple[int, int], int]
+) -> dict[tuple[int, int], SubtaskRestore]:
+    """Return the restore of each new subtask by its key groups; `subtask_by_key_groups` has the old subtasks."""
 
-    def handles(line: str) -> tuple[int, ...]:
-        return tuple(old[int(first), int(last)] for first, last in _HANDLE.findall(line))
+    def subtasks_of_handles(line: str) -> tuple[int, ...]:
+        return tuple(subtask_by_key_groups[int(first), int(last)] for first, last in _HANDLE.findall(line))
 
-    done: dict[tuple[int, int], SubtaskRestore] = {}
+    restore_by_key_groups: dict[tuple[int, int], SubtaskRestore] = {}
     for line in log.splitlines():
         for pattern in (_RECOVERY, _BASE, _DELETE, _COPY):
             if not (match := pattern.search(line)):
                 continue
-            own = int(match[1]), int(match[2])
+            key_groups = int(match[1]), int(match[2])
             if pattern is _RECOVERY:
-                read = sum(map(int, _BYTES.findall(line)))
-                done[own] = SubtaskRestore(-1, own, handles(line), read, 0)
+                read_bytes = sum(map(int, _BYTES.findall(line)))
+                restore_by_key_groups[key_groups] = SubtaskRestore(
+                    -1, key_groups, subtasks_of_handles(line), read_bytes, 0
+                )
             elif pattern is _BASE:
-                (base,) = handles(line)
-                done[own] = replace(done[own], base=base)
+                (base,) = subtasks_of_handles(line)
+                restore_by_key_groups[key_groups] = replace(restore_by_key_groups[key_groups], base=base)
             elif pattern is _DELETE:
                 bounds = [int(byte) for byte in re.findall(r"-?\d+", match[3])]
                 hidden = tuple((a & 0xFF, (b & 0xFF) - 1) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
-                done[own] = replace(done[own], hidden=hidden)
+                restore_by_key_groups[key_groups] = replace(restore_by_key_groups[key_groups], hidden=hidden)
             else:
-                done[own] = replace(done[own], copied=(*done[own].copied, *handles(line)))
-    return done
+                restore_by_key_groups[key_groups] = replace(
+                    restore_by_key_groups[key_groups],
+                    copied=(*restore_by_key_groups[key_groups].copied, *subtasks_of_handles(line)),
+                )
+    return restore_by_key_groups
 
 
 def log_of_restore(flink: Flink, path: Path, source: Job, job: Job) -> str:
     """Return the part of Flink's log in which it restores the savepoint."""
-    before = flink.log.stat().st_size
+    size_before = flink.log.stat().st_size
     verdict = flink.restore(path, source, job)
     assert verdict.ok, verdict
     with flink.log.open("rb") as log:
-        log.seek(before)
+        log.seek(size_before)
         return log.read().decode()
 
 
-@pytest.mark.parametrize(("parallelism", "others"), [slow(4, (8, 6, 2)), (3, (4,))])
+@pytest.mark.parametrize(("parallelism", "other_parallelisms"), [slow(4, (8, 6, 2)), (3, (4,))])
 def test_flink_downloads_opens_cuts_and_copies_directories_as_predicted(
-    flink: Flink, tmp_path: Path, parallelism: int, others: tuple[int, ...]
+    flink: Flink, tmp_path: Path, parallelism: int, other_parallelisms: tuple[int, ...]
 ) -> None:
     job = CHURN.with_(parallelism=parallelism)
     path = flink.snapshot(job, tmp_path, "native")
     (keyed_operator,) = [operator for operator in open_snapshot(str(path)).operators if operator.databases]
-    old = {
+    subtask_by_key_groups = {
         (database.key_groups.first, database.key_groups.last): database.subtask for database in keyed_operator.databases
     }
-    for other in others:
-        done = restores_in_log(log_of_restore(flink, path, job, job.with_(parallelism=other)), old)
-        foretold = flink_restore(keyed_operator, other).subtasks
-        assert done == {restore.key_groups: replace(restore, subtask=-1, by_record=0) for restore in foretold}
-        assert any(restore.copied for restore in foretold) == (other != 8)
+    for other_parallelism in other_parallelisms:
+        restore_by_key_groups = restores_in_log(
+            log_of_restore(flink, path, job, job.with_(parallelism=other_parallelism)), subtask_by_key_groups
+        )
+        predicted = flink_restore(keyed_operator, other_parallelism).subtasks
+        assert restore_by_key_groups == {
+            restore.key_groups: replace(restore, subtask=-1, by_record=0) for restore in predicted
+        }
+        assert any(restore.copied for restore in predicted) == (other_parallelism != 8)
 
 
 @pytest.mark.slow
 def test_flink_2_ingests_directories_as_predicted_if_configured(flink_2: Flink, tmp_path: Path) -> None:
     """Flink ingests all directories of a fresh savepoint, and after an earlier rescale those without foreign rows."""
-    fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
-    six = CHURN.with_(parallelism=6)
-    (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)
-    for path, source, parallelism in ((fresh, CHURN, 6), (clipped, six, 4)):
+    fresh_savepoint = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
+    job_of_6 = CHURN.with_(parallelism=6)
+    (clipped_savepoint,) = flink_2.snapshots(job_of_6, tmp_path / "clipped", "native", restored=fresh_savepoint)
+    for path, source, parallelism in ((fresh_savepoint, CHURN, 6), (clipped_savepoint, job_of_6, 4)):
         (keyed_operator,) = [o for o in with_measured_databases(open_snapshot(str(path))).operators if o.databases]
         job = CHURN.with_(parallelism=parallelism, configuration=INGEST)
         log = log_of_restore(flink_2, path, source, job)
-        foretold = flink_restore(keyed_operator, parallelism).subtasks
-        exported = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
-        assert exported == {
-            restore.key_groups: len(restore.handles) - len(restore.foreign) for restore in foretold if restore.copied
+        predicted = flink_restore(keyed_operator, parallelism).subtasks
+        exported_count_by_key_groups = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
+        assert exported_count_by_key_groups == {
+            restore.key_groups: len(restore.handles) - len(restore.foreign) for restore in predicted if restore.copied
         }
-        assert any(restore.foreign for restore in foretold) == (path == clipped)
-        reads = {(int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)}
-        assert reads == {restore.key_groups: restore.read for restore in foretold}
+        assert any(restore.foreign for restore in predicted) == (path == clipped_savepoint)
+        read_bytes_by_key_groups = {
+            (int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)
+        }
+        assert read_bytes_by_key_groups == {restore.key_groups: restore.read for restore in predicted}

@@ -17,7 +17,7 @@ from oracle.cases import ROCKSDB
 from oracle.harness import Flink, Job
 from oracle.test_canonical import INLINE
 from oracle.test_continuing import execute_with
-from oracle.test_long_chains import OFTEN
+from oracle.test_long_chains import COMPACT_OFTEN
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
@@ -40,7 +40,7 @@ from support.pipeline import execute_without_spark, move, plan_rescale
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = {**INLINE, **OFTEN}
+OPTIONS = {**INLINE, **COMPACT_OFTEN}
 JOB = Job("churn", 3, {"seed": 5, "keys": 80, "turn": 4}, max_parallelism=128, configuration=OPTIONS, **ROCKSDB)
 KINDS = (
     *("wave", "checkpoint", "wave", "checkpoint", "wave", "checkpoint"),
@@ -51,7 +51,7 @@ KINDS = (
 Elements, which live 1.5 seconds, expire in the first pause; Flink compacts the files in the second one.
 """
 
-EXPIRING = JOB.with_(parameters={**JOB.parameters, "brief": 6000, "compacts": 4}, configuration=INLINE)
+EXPIRING_JOB = JOB.with_(parameters={**JOB.parameters, "brief": 6000, "compacts": 4}, configuration=INLINE)
 KINDS_OF_EXPIRING = (
     *("wave", "checkpoint", "wave", "checkpoint", *["pause"] * 4),
     *("wave", "checkpoint", "wave", "checkpoint"),
@@ -72,9 +72,15 @@ class Chain(NamedTuple):
 
     def plan(self, target: Path) -> Plan:
         request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.prefixes)
-        full, between = prepare(request), [open_snapshot(path, allow_prefixes=self.prefixes) for path in self.between]
+        full_round, between = (
+            prepare(request),
+            [open_snapshot(path, allow_prefixes=self.prefixes) for path in self.between],
+        )
         return continued_plan(
-            full.plan, full.snapshot, open_base(self.base, self.prefixes), files_between([between], full.snapshot)
+            full_round.plan,
+            full_round.snapshot,
+            open_base(self.base, self.prefixes),
+            files_between([between], full_round.snapshot),
         )
 
 
@@ -87,9 +93,9 @@ def chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="module")
-def expiring(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
+def expiring_chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
     home = tmp_path_factory.mktemp("expiring")
-    return chain_of(retaining_flink("2").snapshots(EXPIRING, home / "source", *KINDS_OF_EXPIRING), home)
+    return chain_of(retaining_flink("2").snapshots(EXPIRING_JOB, home / "source", *KINDS_OF_EXPIRING), home)
 
 
 def chain_of(checkpoints: Sequence[Path], home: Path) -> Chain:
@@ -98,11 +104,11 @@ def chain_of(checkpoints: Sequence[Path], home: Path) -> Chain:
     return Chain(str(base), tuple(between), later, (str(home),))
 
 
-@pytest.mark.parametrize("chosen", ["chain", "expiring"])
+@pytest.mark.parametrize("chain_fixture", ["chain", "expiring_chain"])
 def test_round_without_a_planted_fault_has_every_record(
-    chosen: str, request: pytest.FixtureRequest, tmp_path: Path
+    chain_fixture: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    chain: Chain = request.getfixturevalue(chosen)
+    chain: Chain = request.getfixturevalue(chain_fixture)
     plan = chain.plan(tmp_path / "target")
     execute_with(plan, Proof.CHANGES)
     validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS)
@@ -113,7 +119,7 @@ def without_keys_that_no_entry_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     original = ChangeReader._candidates
 
     def candidates(self: Any, *arguments: Any) -> Iterator[Candidates]:
-        return (some._replace(undecided=NO_KEYS, merged=NO_KEYS) for some in original(self, *arguments))
+        return (batch._replace(undecided=NO_KEYS, merged=NO_KEYS) for batch in original(self, *arguments))
 
     monkeypatch.setattr(ChangeReader, "_candidates", candidates)
 
@@ -121,11 +127,11 @@ def without_keys_that_no_entry_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat all files inside one `_metadata` as the same file."""
 
-    def folded(snapshot: Snapshot, database: Database | None) -> dict[str, LiveTable]:
+    def tables_by_uri(snapshot: Snapshot, database: Database | None) -> dict[str, LiveTable]:
         tables = () if database is None else database.tables
         return {snapshot.recorded_uris[table.extent.file]: table for table in tables}
 
-    monkeypatch.setattr(unshared_tables, "_tables_by_place", folded)
+    monkeypatch.setattr(unshared_tables, "_tables_by_place", tables_by_uri)
 
 
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,22 +153,22 @@ def with_expired_elements_taken_for_moved(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(unshared_tables, "unfiltered_families", families)
 
 
-PLANTED = (
+FAULTS = (
     ("chain", without_keys_that_no_entry_decides),
     ("chain", with_inline_files_folded),
     ("chain", without_a_state_that_ended),
-    ("expiring", with_expired_elements_taken_for_moved),
+    ("expiring_chain", with_expired_elements_taken_for_moved),
 )
 
 
-@pytest.mark.parametrize(("chosen", "plant"), PLANTED)
+@pytest.mark.parametrize(("chain_fixture", "plant"), FAULTS)
 def test_planted_fault_in_the_choice_of_keys_is_found_by_comparing_every_record(
-    chosen: str, plant: Callable[[pytest.MonkeyPatch], None], request: pytest.FixtureRequest, tmp_path: Path
+    chain_fixture: str, plant: Callable[[pytest.MonkeyPatch], None], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """The proof by changes has the fault, too, and finds nothing."""
-    chain: Chain = request.getfixturevalue(chosen)
-    with pytest.MonkeyPatch.context() as planted:
-        plant(planted)
+    chain: Chain = request.getfixturevalue(chain_fixture)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        plant(monkeypatch)
         plan = chain.plan(tmp_path / "target")
         move(plan, InProcessTasks(2, None))
         assert validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES).proof is Proof.CHANGES

@@ -31,30 +31,30 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("line", "plain", "configuration", "restored"), CASES)
+@pytest.mark.parametrize(("line", "plain_job", "configuration", "restored_parallelism"), CASES)
 def test_flink_continues_from_a_result_with_prepared_files(
     retaining_flink: Callable[[str], Flink],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     line: str,
-    plain: Job,
+    plain_job: Job,
     configuration: dict[str, str],
-    restored: int,
+    restored_parallelism: int,
 ) -> None:
     """Files of a first checkpoint are copied. The run uses a second checkpoint, which shares some of these files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     flink = retaining_flink(line)
-    job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
+    job = plain_job.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
     first, second = flink.snapshots(job, tmp_path / "source", "checkpoint", "checkpoint")
     target = tmp_path / "target"
-    ahead = prepare(make_request(str(first), str(target), [str(restored)]), copies_ahead=True).plan
-    begin_preparing(ahead)
-    done = prepare_files(ahead, InProcessTasks())
-    assert done.new_files == done.files > 0
+    plan_ahead = prepare(make_request(str(first), str(target), [str(restored_parallelism)]), copies_ahead=True).plan
+    begin_preparing(plan_ahead)
+    prepared = prepare_files(plan_ahead, InProcessTasks())
+    assert prepared.new_files == prepared.files > 0
     times_before = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
-    execute(plan_rescale(str(second), str(target), [str(restored)]))
+    execute(plan_rescale(str(second), str(target), [str(restored_parallelism)]))
     times_after = {path.name: path.stat().st_mtime_ns for path in target.iterdir() if is_prepared_file(path.name)}
     assert times_after.items() & times_before.items(), "no file that was copied ahead was used"
-    verdict = flink.restore(target, job, job.with_(parallelism=restored), again="checkpoint")
+    verdict = flink.restore(target, job, job.with_(parallelism=restored_parallelism), next_kind="checkpoint")
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0
+    assert verdict.comparisons["results"] > 0

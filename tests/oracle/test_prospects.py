@@ -21,12 +21,12 @@ from support.snapshots import FIXTURES
 
 NEWEST = RELEASE_LINES[-1]
 
-KEPT = ("POJO", "list", "map", "enum", "row", "either")
-LOST = (
+KEPT_TYPES = ("POJO", "list", "map", "enum", "row", "either")
+LOST_TYPES = (
     *("POJO with a list", "POJO with a set", "POJO with an ArrayList", "POJO with a date", "generic list"),
     *("UUID", "HashMap", "pair", "option of Scala", "enum of Scala", "sink"),
 )
-OPEN = {"class of a text": True, "class of a double": False}
+IS_RESTORED_BY_OPEN_TYPE = {"class of a text": True, "class of a double": False}
 """Types for which the bytes give no prediction, and whether they are really restored."""
 
 IGNORE_UNCLAIMED_STATE = {
@@ -40,7 +40,7 @@ def typed(*types: str) -> Job:
     return Job("typed", 2, parameters, max_parallelism=16, configuration=IGNORE_UNCLAIMED_STATE)
 
 
-def names(types: Iterable[str]) -> tuple[tuple[str, str], ...]:
+def operator_uids(types: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(type_ if type_ == "sink" else f"of {type_}" for type_ in types)
 
 
@@ -55,30 +55,35 @@ def is_restored(flink: Flink, path: Path, job: Job) -> bool:
 def test_types_of_flink_1_are_restored_by_flink_2_as_predicted(
     flink_1_20: Flink, flink_2: Flink, tmp_path: Path
 ) -> None:
-    every = (*KEPT, *LOST, *OPEN)
-    check_types(flink_2, flink_1_20.snapshot(typed(*every), tmp_path), every)
+    all_types = (*KEPT_TYPES, *LOST_TYPES, *IS_RESTORED_BY_OPEN_TYPE)
+    check_types(flink_2, flink_1_20.snapshot(typed(*all_types), tmp_path), all_types)
 
 
 @pytest.mark.slow
 def test_types_of_flink_1_18_are_restored_by_flink_2_as_predicted(flink_2: Flink) -> None:
-    assert {*TYPES} & {*KEPT}
-    assert {*TYPES} & {*LOST}
-    assert {*TYPES} & {*OPEN}
+    assert {*TYPES} & {*KEPT_TYPES}
+    assert {*TYPES} & {*LOST_TYPES}
+    assert {*TYPES} & {*IS_RESTORED_BY_OPEN_TYPE}
     check_types(flink_2, FIXTURES / "1.18.1-types" / "snapshot", TYPES)
 
 
 def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
     """Check that Flink 2 restores the types in a savepoint of Flink 1 as predicted."""
-    kept, lost, unknown = ([type_ for type_ in some if type_ in types] for some in (KEPT, LOST, OPEN))
-    uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
+    kept, lost, unknown = (
+        [type_ for type_ in types_of_kind if type_ in types]
+        for types_of_kind in (KEPT_TYPES, LOST_TYPES, IS_RESTORED_BY_OPEN_TYPE)
+    )
+    uids = tuple((operator_id_of_uid(uid), uid) for uid in operator_uids(types))
     snapshot = open_snapshot(str(path), ids_and_labels=uids)
-    said_of = {prospect.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
-    for answer, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
-        assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), answer)
+    restores_by_label = {prospect.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
+    for answer, types_of_answer in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
+        assert {name: restores_by_label[name] for name in operator_uids(types_of_answer)} == dict.fromkeys(
+            operator_uids(types_of_answer), answer
+        )
     assert is_restored(flink_2, path, typed(*kept))
     assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in lost} == dict.fromkeys(lost, False)
     assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in unknown} == {
-        type_: OPEN[type_] for type_ in unknown
+        type_: IS_RESTORED_BY_OPEN_TYPE[type_] for type_ in unknown
     }
 
 
@@ -95,20 +100,24 @@ def test_jobs_of_flink_1_are_restored_by_flink_2_as_predicted(flink_2: Flink, na
         "1.20-raw",
         "1.20-source",
     )
-    plain = job.with_(configuration={option: value for option, value in job.configuration.items() if "timer" in option})
-    assert is_restored(flink_2, path, plain)
+    plain_job = job.with_(
+        configuration={option: value for option, value in job.configuration.items() if "timer" in option}
+    )
+    assert is_restored(flink_2, path, plain_job)
 
 
-@pytest.mark.parametrize(("line", "release"), [slow("flink_1_20", ReleaseLine(1, 20)), slow("flink_2", NEWEST)])
+@pytest.mark.parametrize(
+    ("flink_fixture", "release"), [slow("flink_1_20", ReleaseLine(1, 20)), slow("flink_2", NEWEST)]
+)
 def test_classes_missing_in_a_release_are_as_predicted(
-    request: pytest.FixtureRequest, line: str, release: ReleaseLine
+    request: pytest.FixtureRequest, flink_fixture: str, release: ReleaseLine
 ) -> None:
-    flink: Flink = request.getfixturevalue(line)
+    flink: Flink = request.getfixturevalue(flink_fixture)
     class_names = [row.snapshot for row in FLINK_ROWS.values() if row.jar is None]
-    missing = set(flink.command("missing_classes", names=class_names))
+    missing_classes = set(flink.command("missing_classes", names=class_names))
     expected = {name for name in class_names if any(r.restores is Restores.NO for r in class_reasons(name, release))}
-    assert missing == expected
-    assert missing
+    assert missing_classes == expected
+    assert missing_classes
 
 
 @pytest.mark.slow

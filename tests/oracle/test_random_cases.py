@@ -31,29 +31,29 @@ LARGEST_MAXIMUM = 2000
 
 @dataclass(frozen=True)
 class DrawnCase:
-    """A snapshot of `job`, of `kind`, rescaled to `shape`; job `restored` restores it and takes one of kind `again`."""
+    """A snapshot of `job`, of `kind`, rescaled to `shape`; `restored_job` restores it and takes one of `next_kind`."""
 
     job: Job
     kind: str
-    restored: Job
-    again: str
+    restored_job: Job
+    next_kind: str
     format: str = "keep"
     shape: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def draw(seed: int) -> DrawnCase:
+def draw_case(seed: int) -> DrawnCase:
     random = Random(seed)
-    job = _job(random)
+    job = _draw_job(random)
     kind = random.choice(KINDS)
     if kind == "native" and "HEAP" in job.configuration.values():
         kind = "checkpoint"  # because Flink leaves timers on the heap out of native savepoints
-    again, is_native = random.choice(KINDS), kind != "canonical"
+    next_kind, is_native = random.choice(KINDS), kind != "canonical"
     if is_native and job.backend == "rocksdb" and random.random() < 0.3:
-        return DrawnCase(job, kind, job, again)
+        return DrawnCase(job, kind, job, next_kind)
     parallelism = random.randint(1, 9)
     maximum = job.max_parallelism
     if not (is_native and job.backend == "hashmap") and "raw_keyed" not in job.parameters and random.random() < 0.7:
-        maximum = _maximum(random, parallelism)
+        maximum = _draw_maximum(random, parallelism)
     elif maximum is not None:
         parallelism = min(parallelism, maximum)
     return DrawnCase(
@@ -66,16 +66,16 @@ def draw(seed: int) -> DrawnCase:
             backend="hashmap" if is_native and job.backend == "hashmap" else random.choice(("hashmap", "rocksdb")),
             configuration={},
         ),
-        again,
+        next_kind,
         "canonical" if is_native and job.backend == "rocksdb" else "keep",
         {"parallelism": [str(parallelism)], "max_parallelism": [str(maximum)]},
     )
 
 
-def _job(random: Random) -> Job:
+def _draw_job(random: Random) -> Job:
     scenario = random.choice(SCENARIOS)
     parallelism = random.randint(1, 6)
-    maximum = _maximum(random, max(parallelism, 10))
+    maximum = _draw_maximum(random, max(parallelism, 10))
     parameters = {"seed": random.randrange(1000)}
     exceptions = {}
     if scenario == "everything":
@@ -100,7 +100,7 @@ def _job(random: Random) -> Job:
     )
 
 
-def _maximum(random: Random, least: int) -> int:
+def _draw_maximum(random: Random, least: int) -> int:
     """Draw 300, a power of two, the largest max parallelism, or any up to these, but not below `least`."""
     upper = random.choice((300, 1 << random.randint(4, 10), LARGEST_MAXIMUM))
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
@@ -109,10 +109,10 @@ def _maximum(random: Random, least: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_flink_continues_from_a_random_rescaled_snapshot(flink_2: Flink, tmp_path: Path, seed: int) -> None:
-    drawn = draw(seed)
-    source = flink_2.snapshot(drawn.job, tmp_path / "source", drawn.kind)
+    case = draw_case(seed)
+    source = flink_2.snapshot(case.job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
-    plan = plan_rescale(str(source), str(target), format=drawn.format, **drawn.shape)
+    plan = plan_rescale(str(source), str(target), format=case.format, **case.shape)
     execute_without_spark(plan, order=Random(seed))
-    verdict = flink_2.restore(target, drawn.job, drawn.restored, per_subtask=True, again=drawn.again)
-    assert verdict.ok, f"{drawn}: {verdict}"
+    verdict = flink_2.restore(target, case.job, case.restored_job, per_subtask=True, next_kind=case.next_kind)
+    assert verdict.ok, f"{case}: {verdict}"

@@ -14,14 +14,14 @@ import pytest
 
 from oracle.cases import ROCKSDB, graph
 from oracle.harness import Flink, Job
-from oracle.test_canonical import CHANGING
+from oracle.test_canonical import CHANGING_KINDS
 from oracle.test_copies import INCREMENTAL
 from rescale.runstate.removal import discard
 from support.pipeline import execute, plan_rescale
 from support.slow import lines_in_turn
 
 CHURN = graph("churn", 2)
-OLD = "1.18.1"
+OLD_RELEASE = "1.18.1"
 
 
 @dataclass(frozen=True)
@@ -61,44 +61,61 @@ CASES = (
     Case("rehashed", "native", 3, 1000),
     Case("of the heap", "canonical", 3, 64, backend="hashmap"),
 )
-OWNED = tuple(case for case in CASES if case.files == "copy")
+OWNED_CASES = tuple(case for case in CASES if case.files == "copy")
 
 
-def name(value: Case | str) -> str:
+def case_name(value: Case | str) -> str:
     return value if isinstance(value, str) else f"{value.label}-{value.kind}-{value.parallelism}-{value.maximum}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, CASES), indirect=["flink"], ids=name)
+@pytest.mark.parametrize(
+    ("flink", "case"), lines_in_turn(lambda case: case.quick, CASES), indirect=["flink"], ids=case_name
+)
 def test_third_checkpoint_is_rescaled_by_flink_and_by_rescale(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
-    third = flink.snapshots(job, tmp_path / "life", *CHANGING, restored=target)[-1]
-    lived = CHURN.with_(parameters={**CHURN.parameters, "waves": 2})
-    wider = job.with_(parallelism=job.parallelism + 1)
-    for verdict in (flink.restore(third, lived, job), flink.restore(third, lived, wider)):
+    third_checkpoint = flink.snapshots(job, tmp_path / "life", *CHANGING_KINDS, restored=target)[-1]
+    job_after_waves = CHURN.with_(parameters={**CHURN.parameters, "waves": 2})
+    wider_job = job.with_(parallelism=job.parallelism + 1)
+    for verdict in (
+        flink.restore(third_checkpoint, job_after_waves, job),
+        flink.restore(third_checkpoint, job_after_waves, wider_job),
+    ):
         assert verdict.ok, verdict
-    places = [str(tmp_path / "life"), str(tmp_path / "source")]
+    allowed_prefixes = [str(tmp_path / "life"), str(tmp_path / "source")]
     for parallelism, maximum in ((2, job.max_parallelism), (4, 256)):
-        again = tmp_path / f"again-{maximum}"
-        execute(plan_rescale(str(third), str(again), [str(parallelism)], places, max_parallelism=[str(maximum)]))
-        verdict = flink.restore(again, lived, job.with_(parallelism=parallelism, max_parallelism=maximum))
+        target_again = tmp_path / f"again-{maximum}"
+        execute(
+            plan_rescale(
+                str(third_checkpoint),
+                str(target_again),
+                [str(parallelism)],
+                allowed_prefixes,
+                max_parallelism=[str(maximum)],
+            )
+        )
+        verdict = flink.restore(
+            target_again, job_after_waves, job.with_(parallelism=parallelism, max_parallelism=maximum)
+        )
         assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, OWNED), indirect=["flink"], ids=name)
+@pytest.mark.parametrize(
+    ("flink", "case"), lines_in_turn(lambda case: case.quick, OWNED_CASES), indirect=["flink"], ids=case_name
+)
 def test_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
-    verdict = flink.restore(target, CHURN, job, claim_mode="CLAIM", again="checkpoint")
+    verdict = flink.restore(target, CHURN, job, claim_mode="CLAIM", next_kind="checkpoint")
     assert verdict.ok, verdict
-    assert verdict.subsumed_after is not None
-    assert verdict.subsumed_after > 0
+    assert verdict.checkpoints_until_deleted is not None
+    assert verdict.checkpoints_until_deleted > 0
     assert not target.exists()
     assert discard(str(target)).removed, "there were no documents to remove"
 
 
 @pytest.fixture(scope="module")
 def older_flink() -> Iterator[Flink]:
-    with Flink(OLD) as flink:
+    with Flink(OLD_RELEASE) as flink:
         yield flink
 
 
@@ -108,5 +125,5 @@ def test_older_flink_continues_from_unchanged_directories(
     older_flink: Flink, tmp_path: Path, kind: str, parallelism: int
 ) -> None:
     target, job = Case("old", kind, parallelism).result(older_flink, tmp_path)
-    verdict = older_flink.restore(target, CHURN, job, again="checkpoint")
+    verdict = older_flink.restore(target, CHURN, job, next_kind="checkpoint")
     assert verdict.ok, verdict

@@ -16,7 +16,7 @@ import pytest
 from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
-from oracle.test_canonical import CHANGING, INLINE
+from oracle.test_canonical import CHANGING_KINDS, INLINE
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.rekeying import key_order
 from rescale.execution.steps import validate_published
@@ -26,17 +26,17 @@ from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.slow import lines_in_turn, slow
 
-OPENED = "Restored previous incremental files status in backend with range"
-REBUILT = ("Completed restoring backend with range", "Transferring remote state", "import", "clip")
+OPENED_MESSAGE = "Restored previous incremental files status in backend with range"
+REBUILD_MESSAGES = ("Completed restoring backend with range", "Transferring remote state", "import", "clip")
 
 
 @dataclass(frozen=True)
 class Case:
     """The last snapshot of `kinds` that `job` takes gets another shape in `format`.
 
-    If `before` is set, `job` itself is restored from a native savepoint at that parallelism, so that Flink has rescaled
-    it. `files` says whether files are copied or referred to. Quick cases run as quick tests. A `gate` case shows
-    something that no quick case shows.
+    If `first_parallelism` is set, `job` itself is restored from a native savepoint at that parallelism, so that Flink
+    has rescaled it. `files` says whether files are copied or referred to. Quick cases run as quick tests. A `gate` case
+    shows something that no quick case shows.
     """
 
     label: str
@@ -47,13 +47,13 @@ class Case:
     maximum: int | None = None
     format: str = "keep"
     backend: str = "rocksdb"
-    before: int | None = None
+    first_parallelism: int | None = None
     files: str = "copy"
     quick: bool = False
     gate: bool = False
 
     @property
-    def source(self) -> Job:
+    def source_job(self) -> Job:
         return self.job.with_(backend=self.backend, configuration=self.options)
 
     @property
@@ -69,24 +69,30 @@ CASES = (
     Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 5),
     Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8),
-    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3),
-    Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 2, before=2),
-    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING_KINDS, 3),
+    Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 2, first_parallelism=2),
+    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, first_parallelism=3),
     Case("native", everything(4), {}, ("native",), 3, files="refer"),
     Case(
-        "third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 5, files="refer", gate=True
+        "third incremental checkpoint",
+        graph("churn", 2, waves=2),
+        INCREMENTAL,
+        CHANGING_KINDS,
+        5,
+        files="refer",
+        gate=True,
     ),
-    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3, files="refer"),
+    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, first_parallelism=3, files="refer"),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3),
     Case("merged files", everything(3), MERGING, ("checkpoint",), 5, gate=True),
     Case("native", everything(4), {}, ("native",), 3, 256, quick=True),
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000),
-    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING_KINDS, 3, 1000),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 5, 256, gate=True),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64),
     Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 256),
-    Case("timers on the heap", graph("churn", 2, waves=2), HEAP_TIMERS, CHANGING, 5, 1000),
+    Case("timers on the heap", graph("churn", 2, waves=2), HEAP_TIMERS, CHANGING_KINDS, 5, 1000),
     Case("timers on the heap", graph("windows", 3), HEAP_TIMERS, ("checkpoint",), 8),
     Case("timers on the heap", graph("cep", 3), HEAP_TIMERS, ("checkpoint",), 1, 1000, "rocksdb"),
     Case("canonical", everything(4), {}, ("canonical",), 5, format="rocksdb"),
@@ -104,10 +110,12 @@ CASES = (
     ids=lambda value: getattr(value, "name", value),
 )
 def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path, case: Case) -> None:
-    first = None
-    if case.before:
-        first = flink.snapshot(case.source.with_(parallelism=case.before), tmp_path / "first", "native")
-    source = flink.snapshots(case.source, tmp_path / "source", *case.kinds, restored=first)[-1]
+    first_savepoint = None
+    if case.first_parallelism:
+        first_savepoint = flink.snapshot(
+            case.source_job.with_(parallelism=case.first_parallelism), tmp_path / "first", "native"
+        )
+    source = flink.snapshots(case.source_job, tmp_path / "source", *case.kinds, restored=first_savepoint)[-1]
     target = tmp_path / "target"
     plan = plan_rescale(
         str(source),
@@ -127,47 +135,47 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
     if not plan.refers:
         shutil.rmtree(tmp_path / "source")
         shutil.rmtree(tmp_path / "first", ignore_errors=True)
-    job = case.job.with_(
+    restored_job = case.job.with_(
         **ROCKSDB,
         parallelism=case.parallelism,
         max_parallelism=case.maximum or case.job.max_parallelism,
         configuration=HEAP_TIMERS if case.options is HEAP_TIMERS else INCREMENTAL,
     )
-    before = flink.log.stat().st_size
-    verdict = flink.restore(target, case.job, job, again="checkpoint", keep=tmp_path / "again")
+    log_size = flink.log.stat().st_size
+    verdict = flink.restore(target, case.job, restored_job, next_kind="checkpoint", keep=tmp_path / "again")
     assert verdict.ok, verdict
-    assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
-    log = flink.log.read_bytes()[before:].decode(errors="replace")
+    assert verdict.comparisons["results"] > 0 or case.job.scenario == "churn", verdict
+    log = flink.log.read_bytes()[log_size:].decode(errors="replace")
     new_directories = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
     directories = new_directories + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
-    assert log.count(OPENED) >= directories > 0
-    assert not [line for line in log.splitlines() if any(word in line for word in REBUILT)]
+    assert log.count(OPENED_MESSAGE) >= directories > 0
+    assert not [line for line in log.splitlines() if any(word in line for word in REBUILD_MESSAGES)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window", [100, 1000])
+@pytest.mark.parametrize("window_bytes", [100, 1000])
 def test_flink_continues_from_state_that_was_sorted_in_parts(
-    flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+    flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window_bytes: int
 ) -> None:
     """The state does not fit into memory: its records are sorted in runs, which are merged window by window."""
-    monkeypatch.setattr(windows, "CELL_BYTES", 3 * window)
-    monkeypatch.setattr(windows, "WINDOW_BYTES", window)
-    merged = Mock(wraps=key_order._merge_runs)
-    monkeypatch.setattr(key_order, "_merge_runs", merged)
+    monkeypatch.setattr(windows, "CELL_BYTES", 3 * window_bytes)
+    monkeypatch.setattr(windows, "WINDOW_BYTES", window_bytes)
+    merge_runs = Mock(wraps=key_order._merge_runs)
+    monkeypatch.setattr(key_order, "_merge_runs", merge_runs)
     job, target = everything(4, keys=400), tmp_path / "target"
     source = flink.snapshot(job.with_(**ROCKSDB), tmp_path / "source", "native")
     execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["6"]))
-    assert merged.called
-    restored = job.with_(**ROCKSDB, parallelism=3, max_parallelism=6)
-    verdict = flink.restore(target, job, restored, again="checkpoint")
+    assert merge_runs.called
+    restored_job = job.with_(**ROCKSDB, parallelism=3, max_parallelism=6)
+    verdict = flink.restore(target, job, restored_job, next_kind="checkpoint")
     assert verdict.ok, verdict
-    assert verdict.compared["keyed"] > 0
+    assert verdict.comparisons["keyed"] > 0
 
 
-@pytest.mark.parametrize("kept", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
+@pytest.mark.parametrize("configuration", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
 @pytest.mark.parametrize("maximum", [100, slow(200)])
 def test_flink_continues_from_doubled_timers_of_an_old_release(
-    flink: Flink, tmp_path: Path, maximum: int, kept: dict[str, str]
+    flink: Flink, tmp_path: Path, maximum: int, configuration: dict[str, str]
 ) -> None:
     """Before Flink 1.16 timers were stored as keyed and as raw keyed state. A job with timers on the heap does not
     restore timers of RocksDB.
@@ -177,7 +185,7 @@ def test_flink_continues_from_doubled_timers_of_an_old_release(
         plan_rescale(snapshots.directory(name), str(target), ["3"], max_parallelism=[str(maximum)], format="rocksdb")
     )
     job = Job(**json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["job"])
-    restored = job.with_(parallelism=3, max_parallelism=maximum, configuration=kept)
-    verdict = flink.restore(target, job, restored, again="checkpoint")
+    restored_job = job.with_(parallelism=3, max_parallelism=maximum, configuration=configuration)
+    verdict = flink.restore(target, job, restored_job, next_kind="checkpoint")
     assert verdict.ok, verdict
-    assert verdict.compared["keyed"] > 0
+    assert verdict.comparisons["keyed"] > 0

@@ -43,8 +43,8 @@ def test_flink_restores_a_result_from_s3(
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
     put_files(savepoint, source)
     rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
-    restored = job.with_(parallelism=3, max_parallelism=maximum)
-    verdict = flink_with_s3.restore(target, job, restored, per_subtask=True)
+    restored_job = job.with_(parallelism=3, max_parallelism=maximum)
+    verdict = flink_with_s3.restore(target, job, restored_job, per_subtask=True)
     assert verdict.ok, verdict
 
 
@@ -57,18 +57,18 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     job = job.with_(configuration=INCREMENTAL)
     checkpoint = flink_with_s3.snapshot(job, tmp_path, "checkpoint")
     bucket = s3.new_bucket("flink")
-    home, target = f"s3://{bucket}/flink", f"s3://{bucket}/copy"
+    flink_uri, target = f"s3://{bucket}/flink", f"s3://{bucket}/copy"
     edit(
         checkpoint,
         lambda metadata: repointed(
             metadata, lambda path: path.removeprefix("file:").replace(str(tmp_path), f"s3a://{bucket}/flink")
         ),
     )
-    put_files(tmp_path, home)
-    rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
-    store = unprotected_store(home)
-    store.delete([entry.uri for entry in store.list(home)])
-    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
+    put_files(tmp_path, flink_uri)
+    rescale_snapshot(str(checkpoint).replace(str(tmp_path), flink_uri), target)
+    store = unprotected_store(flink_uri)
+    store.delete([entry.uri for entry in store.list(flink_uri)])
+    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), next_kind="checkpoint")
     assert verdict.ok, verdict
 
 
@@ -86,6 +86,6 @@ def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     plan = plan_rescale(source, target, ["3"], files=files)
     execute(plan)
     assert plan.refers is (files == "refer")
-    restored = job.with_(parallelism=3, configuration=INCREMENTAL)
-    verdict = flink_with_s3.restore(target, job, restored, again="checkpoint")
+    restored_job = job.with_(parallelism=3, configuration=INCREMENTAL)
+    verdict = flink_with_s3.restore(target, job, restored_job, next_kind="checkpoint")
     assert verdict.ok, verdict

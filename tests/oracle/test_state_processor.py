@@ -24,19 +24,19 @@ def flink(request: pytest.FixtureRequest) -> Iterator[Flink]:
 
 @pytest.mark.parametrize(("flink", "backend"), [slow("1.20", "hashmap"), gate("2", "rocksdb")], indirect=["flink"])
 def test_bootstrapped_state_is_rescaled_and_bootstrapped_again(flink: Flink, tmp_path: Path, backend: str) -> None:
-    source, target, again = (tmp_path / name for name in ("source", "target", "again"))
+    source, target, extended = (tmp_path / name for name in ("source", "target", "again"))
     job = bootstrapped(users=400, max_parallelism=128).with_(backend=backend)
-    rescaled = job.with_(parallelism=3, max_parallelism=1000)
+    rescaled_job = job.with_(parallelism=3, max_parallelism=1000)
     write_savepoint(flink, job, source)
     snapshot = open_snapshot(str(source))
     assert snapshot.type is SnapshotType.UNKNOWN
     assert sorted(operator.parallelism for operator in snapshot.operators) == [1, 2, 2]
     execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"]))
     assert any("-keyed-" in path.name for path in target.iterdir()), "keyed state was not written to files"
-    verdict = flink.restore(target, job, rescaled, per_subtask=True, again="canonical")
+    verdict = flink.restore(target, job, rescaled_job, per_subtask=True, next_kind="canonical")
     assert verdict.ok, verdict
-    assert all(verdict.compared[what] for what in ("keyed", "split", "union", "broadcast", "results")), verdict
-    assert read_savepoint(flink, rescaled, target) == expected_lines(flink, job)
-    write_savepoint(flink, rescaled, again, base=target)
-    verdict = flink.restore(again, job, rescaled)
+    assert all(verdict.comparisons[kind] for kind in ("keyed", "split", "union", "broadcast", "results")), verdict
+    assert read_savepoint(flink, rescaled_job, target) == expected_lines(flink, job)
+    write_savepoint(flink, rescaled_job, extended, base=target)
+    verdict = flink.restore(extended, job, rescaled_job)
     assert verdict.ok, verdict

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from oracle.distribution import cache, flink_home
+from oracle.distribution import cache_folder, flink_home
 from support.needs import skip_in_any_case
 from support.rocksdb_writer import Writer
 
@@ -89,7 +89,7 @@ def _library(version: str) -> Path:
     """Return the library of Flink `version` for this platform, extracted from its jar."""
     if platform.machine() != "x86_64":
         skip_in_any_case("these tests load Flink's RocksDB library for x86-64, and this machine has another processor")
-    folder = cache() / "rocksdb" / version
+    folder = cache_folder() / "rocksdb" / version
     path = folder / _LIBRARY
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)

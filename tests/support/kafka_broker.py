@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
-from oracle.distribution import kafka_broker
+from oracle.distribution import kafka_broker_jars
 from rescale.demo.processes import free_ports
 from rescale.flink.kafka.position import TopicPartition
 from support.needs import need
@@ -36,7 +36,7 @@ def running_broker() -> Iterator[str]:
         port, controller = islice(free_ports(), 2)
         properties = folder / "server.properties"
         properties.write_text("\n".join(f"{name}={value}" for name, value in _options(folder, port, controller)))
-        java = ["java", *_JVM_OPTIONS, "-cp", os.pathsep.join(map(str, kafka_broker()))]
+        java = ["java", *_JVM_OPTIONS, "-cp", os.pathsep.join(map(str, kafka_broker_jars()))]
         log = folder / "log"
         with log.open("ab") as out:
             format_ = ["kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties)]

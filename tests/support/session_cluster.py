@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import httpx
 
-from oracle.distribution import flink_home, kafka_connector, logging_configuration, s3_file_system
+from oracle.distribution import flink_home, kafka_connector_jars, logging_configuration, s3_file_system_jar
 from oracle.harness import jvm_options
 from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
@@ -213,12 +213,12 @@ def session_cluster(
             options |= s3.flink_options
             plugin = folder / "plugins" / "s3"
             plugin.mkdir(parents=True)
-            (plugin / "s3.jar").symlink_to(s3_file_system(version))
+            (plugin / "s3.jar").symlink_to(s3_file_system_jar(version))
         options["web.upload.dir"] = str(folder / "uploads")
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        libraries = [*flink_home(version), *(kafka_connector(connector) if connector is not None else [])]
+        libraries = [*flink_home(version), *(kafka_connector_jars(connector) if connector is not None else [])]
         names = _JOBS if version.startswith("1.") else _JOBS + _FLINK_2_JOBS
         names += _JOBS_OF_KAFKA if connector is not None else ()
         manager, worker = (_Jvm(libraries, main, folder, memory) for main in (entrypoint, runner))

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from oracle.distribution import KAFKA_CONNECTORS, LINES, flink_home, kafka_connector
+from oracle.distribution import KAFKA_CONNECTORS, LINES, flink_home, kafka_connector_jars
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.live import cut_over
 from rescale.flink_rest.client import SavepointFormat, StopMode
@@ -33,7 +33,7 @@ LAST, SUBTASKS, KEYS = 10_000_000_000, 2, 10
 class Topic:
     def __init__(self, line: str, broker: str, cluster: SessionCluster) -> None:
         self.broker, self.cluster, self.name = broker, cluster, f"numbers-{uuid4().hex}"
-        jars = [cluster.folder / "classes", *kafka_connector(KAFKA_CONNECTORS[line]), *flink_home(LINES[line])]
+        jars = [cluster.folder / "classes", *kafka_connector_jars(KAFKA_CONNECTORS[line]), *flink_home(LINES[line])]
         self._java = ["java", "-cp", os.pathsep.join(map(str, jars)), "Exactly"]
         self._run("create")
 
