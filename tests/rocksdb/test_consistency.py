@@ -25,7 +25,7 @@ def database(request: pytest.FixtureRequest) -> Stored:
     return databases(request.param)[0]
 
 
-def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile], bytes]:
+def reader_with_change(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile], bytes]:
     """Return a reader of file contents that applies `change` to the file whose name begins with `name`."""
 
     def content(file: StoredFile) -> bytes:
@@ -43,9 +43,9 @@ def test_databases_of_flink_are_consistent(name: str) -> None:
         assert manifest.files
 
 
-@pytest.mark.parametrize("missing", ["CURRENT", "MANIFEST"])
-def test_database_without_current_or_manifest_is_refused(database: Stored, missing: str) -> None:
-    files = [file for file in database.files if not file.name.startswith(missing)]
+@pytest.mark.parametrize("missing_file", ["CURRENT", "MANIFEST"])
+def test_database_without_current_or_manifest_is_refused(database: Stored, missing_file: str) -> None:
+    files = [file for file in database.files if not file.name.startswith(missing_file)]
     with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
         checked_manifest(files, read_file, database.states)
 
@@ -58,7 +58,7 @@ def test_database_with_two_manifests_is_refused(database: Stored) -> None:
 
 def test_current_that_names_another_manifest_is_refused(database: Stored) -> None:
     with pytest.raises(SnapshotError, match="names another MANIFEST") as caught:
-        checked_manifest(database.files, changed("CURRENT", lambda _: b"MANIFEST-999999\n"), database.states)
+        checked_manifest(database.files, reader_with_change("CURRENT", lambda _: b"MANIFEST-999999\n"), database.states)
     assert caught.value.found == "MANIFEST-999999"
 
 
@@ -91,39 +91,41 @@ def test_truncated_manifest_is_refused(database: Stored, step: int) -> None:
     """A cut between two records leaves a valid MANIFEST, which then lists other files than the handle."""
     (file,) = (file for file in database.files if file.name.startswith("MANIFEST"))
     size = len(read_file(file))
-    good = []
+    accepted_ends = []
     for end in range(size, -1, -step):
         try:
-            checked_manifest(database.files, changed("MANIFEST", lambda data, end=end: data[:end]), database.states)
+            checked_manifest(
+                database.files, reader_with_change("MANIFEST", lambda data, end=end: data[:end]), database.states
+            )
         except SnapshotError:
             continue
-        good.append(end)
-    assert good[0] == size
-    assert len(good) <= 2, "the last record may say nothing of files"
+        accepted_ends.append(end)
+    assert accepted_ends[0] == size
+    assert len(accepted_ends) <= 2, "the last record may say nothing of files"
 
 
 def test_flipped_bit_in_the_manifest_is_refused(database: Stored) -> None:
     (file,) = (file for file in database.files if file.name.startswith("MANIFEST"))
     for bit in range(0, 8 * file.length, 23):
 
-        def flipped(data: bytes, bit: int = bit) -> bytes:
+        def flip_bit(data: bytes, bit: int = bit) -> bytes:
             return data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
 
         with pytest.raises((SnapshotError, UnsupportedError)):
-            checked_manifest(database.files, changed("MANIFEST", flipped), database.states)
+            checked_manifest(database.files, reader_with_change("MANIFEST", flip_bit), database.states)
 
 
 def test_files_in_the_default_column_family_are_refused(database: Stored) -> None:
     """The last record is changed to name `default` as its column family."""
 
-    def of_default(data: bytes) -> bytes:
+    def move_to_default(data: bytes) -> bytes:
         payloads = [record.payload for record in read_log(data, "")]
         return log(
             *(payload.replace(number(200, 1), b"") if b"Unknown" in payload else payload for payload in payloads)
         )
 
     with pytest.raises(SnapshotError, match="belongs to no state"):
-        checked_manifest(database.files, changed("MANIFEST", of_default), database.states)
+        checked_manifest(database.files, reader_with_change("MANIFEST", move_to_default), database.states)
 
 
 def test_too_large_manifest_is_refused_unread(database: Stored) -> None:
@@ -152,31 +154,31 @@ def test_too_large_manifest_is_refused_unread(database: Stored) -> None:
 def test_options_that_flink_never_sets_are_refused(database: Stored, other_option: str, message: str) -> None:
     option = other_option.partition("=")[0]
 
-    def foreign(data: bytes) -> bytes:
+    def replace_last_option(data: bytes) -> bytes:
         lines = data.decode().splitlines()
         last = max(i for i, line in enumerate(lines) if line.strip().startswith(f"{option}="))
         return "\n".join([*lines[:last], f"  {other_option}", *lines[last + 1 :]]).encode()
 
     with pytest.raises(UnsupportedError, match=message) as caught:
-        checked_manifest(database.files, changed("OPTIONS", foreign), database.states)
+        checked_manifest(database.files, reader_with_change("OPTIONS", replace_last_option), database.states)
     assert caught.value.found == other_option.partition("=")[2]
     assert caught.value.state == database.states[-1]
 
 
-@pytest.mark.parametrize("damaged", [b"\xff\xfe", b"no section", b'[CFOptions "x"]\n  no option'])
-def test_unreadable_options_are_refused(database: Stored, damaged: bytes) -> None:
+@pytest.mark.parametrize("options_content", [b"\xff\xfe", b"no section", b'[CFOptions "x"]\n  no option'])
+def test_unreadable_options_are_refused(database: Stored, options_content: bytes) -> None:
     with pytest.raises(SnapshotError, match="OPTIONS cannot be read"):
-        checked_manifest(database.files, changed("OPTIONS", lambda _: damaged), database.states)
+        checked_manifest(database.files, reader_with_change("OPTIONS", lambda _: options_content), database.states)
 
 
 def test_state_names_in_options_may_hold_unicode_line_separators(database: Stored) -> None:
     """RocksDB writes them unescaped and ends lines at one character only (`RocksDBOptionsParser`)."""
 
-    def named(data: bytes) -> bytes:
+    def rename_default(data: bytes) -> bytes:
         assert b'[CFOptions "default"]' in data
         return data.replace(b'[CFOptions "default"]', '[CFOptions "a\x0bb\x0cc\x1cd\x85e\u2028f"]'.encode())
 
-    checked_manifest(database.files, changed("OPTIONS", named), database.states)
+    checked_manifest(database.files, reader_with_change("OPTIONS", rename_default), database.states)
 
 
 def test_database_without_options_is_accepted(database: Stored) -> None:

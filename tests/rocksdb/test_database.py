@@ -29,14 +29,14 @@ from support.rocksdb_writer import written
 from support.slow import slow
 from support.sst_files import with_index
 
-ALL = KeyGroupRange(0, 127)
+ALL_KEY_GROUPS = KeyGroupRange(0, 127)
 
 
 def rows_of(database: Stored, files: list[StoredFile], scratch: Path) -> Rows:
     return read_rows(files, database.states, database.key_groups, database.max_parallelism, scratch)
 
 
-def with_damage(database: Stored, name: str, data: bytes) -> list[StoredFile]:
+def files_with_damage(database: Stored, name: str, data: bytes) -> list[StoredFile]:
     return [
         replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in database.files
     ]
@@ -53,7 +53,7 @@ def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int
     for at in range(0, len(data), step):
         damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
         try:
-            assert rows_of(database, with_damage(database, table.name, damaged), tmp_path) == rows
+            assert rows_of(database, files_with_damage(database, table.name, damaged), tmp_path) == rows
         except SnapshotError as error:
             errors.append(error)
     assert len(errors) > 10
@@ -67,10 +67,10 @@ def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int
     assert {error.path for error in errors} == {f"s3://bucket/{table.name}"}
 
 
-@pytest.mark.parametrize("number", [1 << 20, 1 << 40, 1 << 47, 1 << 62, (1 << 63) - 1, (1 << 64) - 6])
-@pytest.mark.parametrize("which", ["metaindex", "index"])
+@pytest.mark.parametrize("block_size", [1 << 20, 1 << 40, 1 << 47, 1 << 62, (1 << 63) - 1, (1 << 64) - 6])
+@pytest.mark.parametrize("handle_name", ["metaindex", "index"])
 def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
-    which: str, number: int, tmp_path: Path
+    handle_name: str, block_size: int, tmp_path: Path
 ) -> None:
     """RocksDB would allocate this many bytes, and an uncaught exception would end its process."""
     database = databases("1.20-rocksdb-changing")[0]
@@ -78,14 +78,16 @@ def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
     data = read_file(table)
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
     handles = {"metaindex": footer.metaindex_handle, "index": footer.index_handle}
-    handles[which] = handles[which]._replace(size=number)
-    stated = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
-    damaged = with_damage(database, table.name, data[:-52] + stated + data[-12:])
+    handles[handle_name] = handles[handle_name]._replace(size=block_size)
+    handle_bytes = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
+    damaged_files = files_with_damage(database, table.name, data[:-52] + handle_bytes + data[-12:])
     with pytest.raises(SnapshotError, match="outside of its file") as caught:
-        rows_of(database, damaged, tmp_path)
+        rows_of(database, damaged_files, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
-    manifest = checked_manifest(damaged, read_file, database.states)
-    source = StoredDatabase(SourceDatabase("", manifest, database.key_groups), {file.name: file for file in damaged})
+    manifest = checked_manifest(damaged_files, read_file, database.states)
+    source = StoredDatabase(
+        SourceDatabase("", manifest, database.key_groups), {file.name: file for file in damaged_files}
+    )
     with (
         pytest.raises(SnapshotError, match="outside of its file"),
         compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
@@ -93,14 +95,14 @@ def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
         pass
 
 
-@pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, (1 << 64) - 6])
-def test_forged_block_size_in_an_index_is_named_and_the_next_read_works(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block_size", [1 << 40, (1 << 63) - 1, (1 << 64) - 6])
+def test_forged_block_size_in_an_index_is_named_and_the_next_read_works(block_size: int, tmp_path: Path) -> None:
     """The checksum is right, so RocksDB crashes in the child; only then do we look for the file."""
     database = databases("1.20-rocksdb-changing")[0]
     table = next(file for file in database.files if file.name.endswith(".sst"))
-    damaged = with_damage(database, table.name, with_index(read_file(table), BlockHandle(0, number)))
+    damaged_files = files_with_damage(database, table.name, with_index(read_file(table), BlockHandle(0, block_size)))
     with pytest.raises(SnapshotError, match="outside of its file") as caught:
-        rows_of(database, damaged, tmp_path)
+        rows_of(database, damaged_files, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
     assert rows_of(database, list(database.files), tmp_path), "the next read fails, too"
 
@@ -117,7 +119,7 @@ def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> N
     table.write_bytes(data)
     assert read_rows(files, ["state"], KeyGroupRange(0, 3), 128, tmp_path)
     with pytest.raises(SnapshotError, match="damaged") as caught:
-        read_rows(files, ["state"], ALL, 128, tmp_path)
+        read_rows(files, ["state"], ALL_KEY_GROUPS, 128, tmp_path)
     assert (caught.value.path, caught.value.state) == (str(table), "state")
     assert "block checksum mismatch" in (caught.value.found or "")
 
@@ -126,19 +128,25 @@ def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> N
 def test_file_whose_lower_bound_is_after_its_first_row_is_refused(name: str, tmp_path: Path) -> None:
     """An iterator shows the row, but a lookup by the job does not find it."""
     database = databases(name)[0]
-    (listed,) = (file for file in database.files if file.name.startswith("MANIFEST-"))
-    manifest = read_manifest(read_file(listed), listed.uri)
+    (manifest_file,) = (file for file in database.files if file.name.startswith("MANIFEST-"))
+    manifest = read_manifest(read_file(manifest_file), manifest_file.uri)
 
-    def late(file: LiveFile) -> LiveFile:
+    def raise_smallest_key(file: LiveFile) -> LiveFile:
         key = file.smallest_key
         return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
-    families = tuple(replace(family, files=tuple(map(late, family.files))) for family in manifest.column_families)
-    data = write_manifest(replace(manifest, column_families=families), listed.name)
-    assert rows_of(database, with_damage(database, listed.name, write_manifest(manifest, listed.name)), tmp_path)
+    families = tuple(
+        replace(family, files=tuple(map(raise_smallest_key, family.files))) for family in manifest.column_families
+    )
+    data = write_manifest(replace(manifest, column_families=families), manifest_file.name)
+    assert rows_of(
+        database,
+        files_with_damage(database, manifest_file.name, write_manifest(manifest, manifest_file.name)),
+        tmp_path,
+    )
     with pytest.raises(SnapshotError, match="begins after its first row, so a job would not find this row") as caught:
-        rows_of(database, with_damage(database, listed.name, data), tmp_path)
-    assert caught.value.path == f"s3://bucket/{listed.name}"
+        rows_of(database, files_with_damage(database, manifest_file.name, data), tmp_path)
+    assert caught.value.path == f"s3://bucket/{manifest_file.name}"
     assert caught.value.state in database.states
 
 
@@ -166,7 +174,7 @@ def test_list_state_of_another_merge_operator_is_refused(tmp_path: Path) -> None
         writer.add("state", b"\1key", b"one")
         files = writer.checkpoint(tmp_path / "checkpoint")
     with pytest.raises(UnsupportedError, match="merge operator other than Flink's"):
-        read_rows(files, ["state"], ALL, 128, tmp_path)
+        read_rows(files, ["state"], ALL_KEY_GROUPS, 128, tmp_path)
 
 
 def test_state_name_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
@@ -175,16 +183,16 @@ def test_state_name_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
         files = writer.checkpoint(tmp_path / "checkpoint")
     (manifest,) = tmp_path.glob("checkpoint/MANIFEST-*")
     payloads = [record.payload for record in read_log(manifest.read_bytes(), "")]
-    added = text(201, b"state")
-    data = log(*(payload.replace(added, text(201, b"stat\0")) for payload in payloads))
+    state_field = text(201, b"state")
+    data = log(*(payload.replace(state_field, text(201, b"stat\0")) for payload in payloads))
     files = [replace(file, data=data) if file.name == manifest.name else file for file in files]
     with pytest.raises(UnsupportedError, match="RocksDB cannot open or read") as caught:
-        read_rows(files, ["stat\0"], ALL, 128, tmp_path)
+        read_rows(files, ["stat\0"], ALL_KEY_GROUPS, 128, tmp_path)
     assert "a zero character: 'stat\\x00'" in (caught.value.found or "")
 
 
 @pytest.mark.parametrize(
-    ("message", "kind", "name"),
+    ("message", "error_type", "name"),
     [
         ("IO error: No space left on device: While writing: {}/000010.sst", StoreError, "000010.sst"),
         ("IO error: No such file or directory: While open: {}/000010.sst", SnapshotError, "000010.sst"),
@@ -195,12 +203,12 @@ def test_state_name_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_messages_of_rocksdb_become_errors_that_name_the_file(
-    message: str, kind: type[Exception], name: str, tmp_path: Path
+    message: str, error_type: type[Exception], name: str, tmp_path: Path
 ) -> None:
     names = ("CURRENT", "MANIFEST-000004", "000010.sst")
     directory = DatabaseDirectory(tmp_path, tuple(StoredFile(name, f"s3://bucket/{name}", 1) for name in names))
     error = rocksdb_message_error(message.format(tmp_path), directory)
-    assert type(error) is kind
+    assert type(error) is error_type
     assert error.path == f"s3://bucket/{name}"
     assert str(tmp_path) not in str(error)
     assert message.partition(":")[0] in (error.found or "")

@@ -57,8 +57,8 @@ def test_settings_of_readable_files_are_accepted(settings: str, tmp_path: Path) 
 
 def options_of(folder: Path, settings: str) -> Path:
     """Return the OPTIONS that RocksDB writes for a database with these settings."""
-    table = "" if "block_based" in settings else ";block_based_table_factory={format_version=5}"
-    with written(folder / "db", ["value"], f"{MERGE}{table};{settings}") as writer:
+    table_option = "" if "block_based" in settings else ";block_based_table_factory={format_version=5}"
+    with written(folder / "db", ["value"], f"{MERGE}{table_option};{settings}") as writer:
         options = newest_options(writer.checkpoint(folder / "checkpoint"))
     assert options is not None
     return folder / "checkpoint" / options.name

@@ -34,34 +34,34 @@ from support.assembled import (
 from support.flinks_rocksdb import FlinksRocksdb
 from support.slow import slow, slow_but
 
-MADE_AND_READ = (slow("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
+WRITER_AND_READER_LINES = (slow("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
-@pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
+@pytest.mark.parametrize(("writer_line", "reader_line"), WRITER_AND_READER_LINES)
 def test_assembled_random_databases_are_opened_by_flinks_libraries(
-    seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+    seed: int, writer_line: str, reader_line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
     max_parallelism = rng.choice([16, 128, 1000])
-    parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 5), tmp_path)
+    parts = random_parts(rng, libraries[writer_line], max_parallelism, rng.randint(1, 5), tmp_path)
     for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 8))):
-        joined_part = joined(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
+        joined_part = join_parts(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
         check_our_reading(joined_part, max_parallelism, tmp_path)
-        check(libraries[read_by], joined_part)
-        check_further_writes(libraries[read_by], joined_part, max_parallelism, rng)
+        check(libraries[reader_line], joined_part)
+        check_further_writes(libraries[reader_line], joined_part, max_parallelism, rng)
 
 
-def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    chosen = overlapping(parts, key_groups)
-    assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
-    lay_out(assembled, [part.path for part in chosen], path)
-    return expected_part(path, chosen, key_groups, max_parallelism)
+def join_parts(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
+    chosen_parts = overlapping(parts, key_groups)
+    assembled = assemble([part.source() for part in chosen_parts], key_groups, max_parallelism)
+    lay_out(assembled, [part.path for part in chosen_parts], path)
+    return expected_part(path, chosen_parts, key_groups, max_parallelism)
 
 
-@pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
+@pytest.mark.parametrize(("writer_line", "reader_line"), WRITER_AND_READER_LINES)
 def test_files_in_level_0_keep_their_order_of_age_per_database(
-    made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+    writer_line: str, reader_line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     """Each database counts its sequence numbers and epochs from 1, so those of several databases must not mix."""
     rng = random.Random(1)
@@ -69,27 +69,27 @@ def test_files_in_level_0_keep_their_order_of_age_per_database(
     for subtask, key_groups in enumerate(ranges(128, 3)):
         steps = [step for _ in range(4) for step in (*random_steps(rng, key_groups, 128, 60), ("flush",))]
         path = tmp_path / f"part-{subtask}"
-        with libraries[made_by].opened(tmp_path / f"db-{subtask}", STATES) as database:
+        with libraries[writer_line].opened(tmp_path / f"db-{subtask}", STATES) as database:
             database.write([*steps, ("checkpoint", path)])
         part = Part(path, key_groups, STATES, {state: {} for state in STATES})
         apply(part.model, steps)
         parts.append(part)
     key_groups = KeyGroupRange(20, 100)
-    joined_part = joined(tmp_path / "target", parts, key_groups, 128)
+    joined_part = join_parts(tmp_path / "target", parts, key_groups, 128)
     for family in joined_part.source().manifest.column_families[1:]:
-        deleted = [file for file in family.files if file.is_largest_exclusive]
-        assert len(deleted) == 2
+        tombstone_files = [file for file in family.files if file.is_largest_exclusive]
+        assert len(tombstone_files) == 2
         assert len(family.files) > 12
         newest_first = sorted(family.files, key=lambda file: -file.largest_sequence)
-        assert set(newest_first[:2]) == set(deleted)
+        assert set(newest_first[:2]) == set(tombstone_files)
         assert all(newer.smallest_sequence > other.largest_sequence for newer, other in pairwise(newest_first))
         epochs = {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files}
-        assert epochs == {None} if made_by == "1.20" else len(epochs) == len(family.files)
-    check(libraries[read_by], joined_part)
-    check_further_writes(libraries[read_by], joined_part, 128, rng)
+        assert epochs == {None} if writer_line == "1.20" else len(epochs) == len(family.files)
+    check(libraries[reader_line], joined_part)
+    check_further_writes(libraries[reader_line], joined_part, 128, rng)
 
 
-FLINKS = [
+FIXTURE_NAMES = [
     f"{line}-rocksdb-{name}"
     for line, names in {
         "1.20": ("changing", "2to3", "3to2", "native-incremental", "heap-timers"),
@@ -99,7 +99,7 @@ FLINKS = [
 ]
 
 
-@pytest.mark.parametrize("name", slow_but(lambda name: name.endswith(("changing", "2to3")), FLINKS))
+@pytest.mark.parametrize("name", slow_but(lambda name: name.endswith(("changing", "2to3")), FIXTURE_NAMES))
 @pytest.mark.parametrize("parallelism", [1, 3, slow(5)])
 def test_databases_of_flink_are_assembled_or_refused_if_dirty(
     name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path
@@ -108,45 +108,45 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
     refused_count = assembled_count = 0
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
-            chosen = overlapping(parts, key_groups)
-            if len(chosen) > 1 and not all(is_clean(part.source(), key_groups, maximum) for part in chosen):
+            chosen_parts = overlapping(parts, key_groups)
+            if len(chosen_parts) > 1 and not all(is_clean(part.source(), key_groups, maximum) for part in chosen_parts):
                 with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
-                    assemble([part.source() for part in chosen], key_groups, maximum)
+                    assemble([part.source() for part in chosen_parts], key_groups, maximum)
                 assert "--format canonical" in (caught.value.advice or "")
                 refused_count += 1
                 continue
-            joined_part = joined(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            joined_part = join_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
             check_our_reading(joined_part, maximum, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
                 check(libraries[line], joined_part)
             assembled_count += 1
     assert assembled_count or refused_count
-    clipped = name.endswith(("2to3", "imported"))
-    assert not refused_count or clipped
-    assert refused_count or not (clipped and parallelism == 1)
+    is_clipped = name.endswith(("2to3", "imported"))
+    assert not refused_count or is_clipped
+    assert refused_count or not (is_clipped and parallelism == 1)
 
 
 Fields = tuple[tuple[int, bytes], ...]
 
 
-def live(
+def live_file(
     number: int, smallest: bytes, largest: bytes, *, level: int = 0, fields: tuple[tuple[int, bytes], ...] = ()
 ) -> LiveFile:
     keys = InternalKey(smallest, 5, 1), InternalKey(largest, 6, 1)
     return LiveFile(level, number, 1000, *keys, 5, 6, fields)
 
 
-def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
+def source_database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
     families = (ColumnFamily(0, "default", ()), ColumnFamily(1, "state", files))
     return SourceDatabase(f"{first}-{last}", Manifest(families, 10, 100), KeyGroupRange(first, last))
 
 
 def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> None:
     """The only source has rows of key groups below its own, which the job has left there."""
-    assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
-    (file, deleted) = assembled.manifest.column_families[1].files
+    assembled = assemble([source_database(10, 19, live_file(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
+    (file, tombstone_file) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
-    assert (deleted.smallest_user_key, deleted.largest_user_key, deleted.is_largest_exclusive) == (
+    assert (tombstone_file.smallest_user_key, tombstone_file.largest_user_key, tombstone_file.is_largest_exclusive) == (
         b"\x08",
         b"\x0a",
         True,
@@ -156,16 +156,21 @@ def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> 
 
 
 def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
-    outside = live(5, b"\x02", b"\x09"), live(6, b"\x14", b"\x15")
-    assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
+    outside_files = live_file(5, b"\x02", b"\x09"), live_file(6, b"\x14", b"\x15")
+    assembled = assemble(
+        [source_database(0, 31, *outside_files, live_file(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128
+    )
     assert [reused.source_name for reused in assembled.reused_files] == ["000007.sst"]
     assert [file.name for file in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
     assert not assembled.straddling_names
 
 
 def test_database_is_clean_if_rows_of_other_subtasks_lie_in_other_files() -> None:
-    left_behind = live(5, b"\x08", b"\x09")
-    sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
+    left_behind = live_file(5, b"\x08", b"\x09")
+    sources = [
+        source_database(0, 7, live_file(4, b"\x01", b"\x02"), left_behind),
+        source_database(8, 15, live_file(4, b"\x08", b"\x09")),
+    ]
     assert is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assembled = assemble(sources, KeyGroupRange(0, 15), 128)
     assert [(reused.source_number, reused.source_name) for reused in assembled.reused_files] == [
@@ -175,7 +180,10 @@ def test_database_is_clean_if_rows_of_other_subtasks_lie_in_other_files() -> Non
 
 
 def test_dirty_database_joined_with_another_is_refused() -> None:
-    sources = [database(0, 7, live(4, b"\x01", b"\x0a")), database(8, 15, live(4, b"\x08", b"\x09"))]
+    sources = [
+        source_database(0, 7, live_file(4, b"\x01", b"\x0a")),
+        source_database(8, 15, live_file(4, b"\x08", b"\x09")),
+    ]
     assert not is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assert is_clean(sources[1], KeyGroupRange(0, 15), 128)
     with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
@@ -184,21 +192,29 @@ def test_dirty_database_joined_with_another_is_refused() -> None:
 
 
 def test_epochs_are_dropped_if_a_source_has_none() -> None:
-    def epoch(number: int) -> Fields:
+    def epoch_field(number: int) -> Fields:
         return ((FileTag.EPOCH_NUMBER, bytes([number])),)
 
-    first = database(0, 7, live(4, b"\1", b"\2", fields=epoch(3)), live(5, b"\3", b"\4", level=6, fields=epoch(9)))
-    second = database(8, 15, live(4, b"\x08", b"\x0f", fields=epoch(2)))
+    first = source_database(
+        0,
+        7,
+        live_file(4, b"\1", b"\2", fields=epoch_field(3)),
+        live_file(5, b"\3", b"\4", level=6, fields=epoch_field(9)),
+    )
+    second = source_database(8, 15, live_file(4, b"\x08", b"\x0f", fields=epoch_field(2)))
     family = assemble([second, first], KeyGroupRange(0, 9), 128).manifest.column_families[1]
     epochs = [(file.level, file.number_in(FileTag.EPOCH_NUMBER)) for file in family.files]
     assert epochs == [(0, 3), (0, 11), (0, 12), (6, 9)]
-    without = replace(second, manifest=database(8, 15, live(4, b"\x08", b"\x0f")).manifest)
-    family = assemble([first, without], KeyGroupRange(0, 9), 128).manifest.column_families[1]
+    second_without_epochs = replace(second, manifest=source_database(8, 15, live_file(4, b"\x08", b"\x0f")).manifest)
+    family = assemble([first, second_without_epochs], KeyGroupRange(0, 9), 128).manifest.column_families[1]
     assert {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files} == {None}
 
 
 def test_sources_that_overlap_in_a_level_are_refused() -> None:
-    sources = [database(0, 8, live(4, b"\1", b"\x08\1", level=1)), database(8, 15, live(4, b"\x08", b"\x0f", level=1))]
+    sources = [
+        source_database(0, 8, live_file(4, b"\1", b"\x08\1", level=1)),
+        source_database(8, 15, live_file(4, b"\x08", b"\x0f", level=1)),
+    ]
     with pytest.raises(SnapshotError, match="level of a database overlap") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert caught.value.state == "state"
@@ -206,21 +222,29 @@ def test_sources_that_overlap_in_a_level_are_refused() -> None:
 
 def test_source_with_more_levels_than_flink_has_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="more levels") as caught:
-        assemble([database(0, 15, live(4, b"\1", b"\2", level=7))], KeyGroupRange(0, 7), 128)
+        assemble([source_database(0, 15, live_file(4, b"\1", b"\2", level=7))], KeyGroupRange(0, 7), 128)
     assert caught.value.path == "0-15"
 
 
 def test_ingested_file_in_level_0_is_refused_if_databases_are_joined() -> None:
-    sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
+    sources = [
+        source_database(0, 7, live_file(4, b"\1", b"\2")),
+        source_database(8, 15, live_file(4, b"\x08", b"\x0f")),
+    ]
     sources[0] = replace(sources[0], ingested_names=frozenset(["000004.sst"]))
     with pytest.raises(UnsupportedError, match="ingested") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
     assert assemble(sources[:1], KeyGroupRange(0, 3), 128).reused_files
-    deep = replace(sources[0], manifest=database(0, 7, live(4, b"\1", b"\2", level=6)).manifest)
-    assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).reused_files
+    source_with_deep_file = replace(
+        sources[0], manifest=source_database(0, 7, live_file(4, b"\1", b"\2", level=6)).manifest
+    )
+    assert assemble([source_with_deep_file, sources[1]], KeyGroupRange(0, 15), 128).reused_files
 
 
 def test_same_sources_give_the_same_assembled_database() -> None:
-    sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(9, b"\x08", b"\x0f"))]
+    sources = [
+        source_database(0, 7, live_file(4, b"\1", b"\2")),
+        source_database(8, 15, live_file(9, b"\x08", b"\x0f")),
+    ]
     assert assemble(sources, KeyGroupRange(0, 9), 128) == assemble(sources, KeyGroupRange(0, 9), 128)

@@ -38,20 +38,20 @@ from support.rocksdb_writer import listed
 from support.slow import slow
 
 
-def stored(part: Part) -> StoredDatabase:
+def stored_database(part: Part) -> StoredDatabase:
     return StoredDatabase(part.source(), {file.name: file for file in listed(part.path)})
 
 
-def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
+def compact_parts(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
     """Write the compacted database to `path`; check that two compactions give the same, clean files."""
-    chosen = overlapping(parts, key_groups)
-    before = {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()}
+    chosen_parts = overlapping(parts, key_groups)
+    mtimes_before = {file: file.stat().st_mtime_ns for part in chosen_parts for file in part.path.iterdir()}
     contents: list[dict[str, bytes]] = []
     for i in range(2):
         scratch = path.parent / f"scratch-{path.name}-{i}"
         scratch.mkdir()
         with compacted_database(
-            [stored(part) for part in chosen], key_groups, max_parallelism, scratch, "place"
+            [stored_database(part) for part in chosen_parts], key_groups, max_parallelism, scratch, "place"
         ) as compaction:
             contents.append({name: read_file(file) for name, file in compaction.files.items()})
             assert is_clean(compaction.database, key_groups, max_parallelism)
@@ -60,41 +60,41 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
             }
             assert key_range(key_groups, max_parallelism).holds(compaction.database.manifest.files.values())
         assert not list(scratch.iterdir())
-    assert {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()} == before
+    assert {file: file.stat().st_mtime_ns for part in chosen_parts for file in part.path.iterdir()} == mtimes_before
     assert contents[0] == contents[1]
     path.mkdir()
     for name, data in contents[0].items():
         (path / name).write_bytes(data)
-    return expected_part(path, chosen, key_groups, max_parallelism)
+    return expected_part(path, chosen_parts, key_groups, max_parallelism)
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
-@pytest.mark.parametrize(("made_by", "read_by"), [slow("1.20", "1.20"), ("1.20", "2"), slow("2", "2")])
+@pytest.mark.parametrize(("writer_line", "reader_line"), [slow("1.20", "1.20"), ("1.20", "2"), slow("2", "2")])
 def test_dirty_databases_are_compacted_into_one_clean_database(
-    seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+    seed: int, writer_line: str, reader_line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     """Compaction removes the rows of other subtasks from an assembled database, and the tombstones that hide them."""
     rng = random.Random(seed)
     max_parallelism = rng.choice([16, 128, 1000])
-    parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 3), tmp_path)
-    dirty = []
+    parts = random_parts(rng, libraries[writer_line], max_parallelism, rng.randint(1, 3), tmp_path)
+    dirty_parts = []
     for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(2, 4))):
-        chosen = overlapping(parts, key_groups)
-        assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
-        lay_out(assembled, [part.path for part in chosen], tmp_path / f"between-{number}")
-        part = expected_part(tmp_path / f"dirty-{number}", chosen, key_groups, max_parallelism)
-        more = random_steps(rng, key_groups, max_parallelism, rng.choice([0, 200]), part.states)
-        apply(part.model, more)
-        with libraries[made_by].opened(
+        chosen_parts = overlapping(parts, key_groups)
+        assembled = assemble([part.source() for part in chosen_parts], key_groups, max_parallelism)
+        lay_out(assembled, [part.path for part in chosen_parts], tmp_path / f"between-{number}")
+        part = expected_part(tmp_path / f"dirty-{number}", chosen_parts, key_groups, max_parallelism)
+        more_steps = random_steps(rng, key_groups, max_parallelism, rng.choice([0, 200]), part.states)
+        apply(part.model, more_steps)
+        with libraries[writer_line].opened(
             tmp_path / f"between-{number}", part.states, rng.choice(["", SMALL])
         ) as database:
-            database.write([*more, ("checkpoint", part.path)])
-        dirty.append(part)
+            database.write([*more_steps, ("checkpoint", part.path)])
+        dirty_parts.append(part)
     for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 3))):
-        compacted_part = compacted(tmp_path / f"target-{number}", dirty, key_groups, max_parallelism)
+        compacted_part = compact_parts(tmp_path / f"target-{number}", dirty_parts, key_groups, max_parallelism)
         check_our_reading(compacted_part, max_parallelism, tmp_path)
-        check(libraries[read_by], compacted_part)
-        check_further_writes(libraries[read_by], compacted_part, max_parallelism, rng)
+        check(libraries[reader_line], compacted_part)
+        check_further_writes(libraries[reader_line], compacted_part, max_parallelism, rng)
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-changing"])
@@ -104,7 +104,7 @@ def test_compacted_databases_of_flink_are_opened_by_flinks_libraries(
 ) -> None:
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
-            compacted_part = compacted(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            compacted_part = compact_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
             check_our_reading(compacted_part, maximum, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
                 check(libraries[line], compacted_part)
@@ -121,7 +121,7 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
     with libraries["1.20"].opened(tmp_path / "db", part.states, options) as database:
         database.write([*steps, ("flush",), steps[0], steps[-1], ("flush",), ("compact", "state")])
         database.write([("checkpoint", part.path)])
-    source = stored(part)
+    source = stored_database(part)
     with compacted_database([source], KeyGroupRange(30, 70), 128, tmp_path, "place") as compaction:
         tables = {name for name in compaction.files if name.endswith(".sst")}
         assert len(tables - compaction.written_names) > 2
@@ -133,10 +133,10 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
             for file in source.database.manifest.files.values()
             if file.smallest_key.user_key[0] <= 70 and file.largest_key.user_key[0] >= 30
         ]
-        newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in kept_files)
+        newest_time = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in kept_files)
         for name in compaction.written_names:
             file = compaction.database.manifest.files[name]
-            assert file.number_in(FileTag.CREATION_TIME) == newest
+            assert file.number_in(FileTag.CREATION_TIME) == newest_time
             assert file.number_in(FileTag.UNIQUE_ID) is None
         assert checked_manifest(list(compaction.files.values()), read_file, ["state"]) == compaction.database.manifest
 
@@ -152,7 +152,7 @@ def test_damaged_table_is_named_when_compaction_reads_it(libraries: dict[str, Fl
     table.write_bytes(data)
     with (
         pytest.raises(SnapshotError, match="damaged") as caught,
-        compacted_database([stored(part)], KeyGroupRange(30, 70), 128, tmp_path, "place"),
+        compacted_database([stored_database(part)], KeyGroupRange(30, 70), 128, tmp_path, "place"),
     ):
         pass
     assert "block checksum mismatch" in (caught.value.found or "")
@@ -168,16 +168,18 @@ def test_exceeded_disk_quota_during_compaction_is_reported(libraries: dict[str, 
         database.write([*steps, ("checkpoint", part.path)])
     with share_of_a_disk(tmp_path / "disk") as share:
 
-        def made() -> set[str]:
-            with compacted_database([stored(part)], KeyGroupRange(30, 70), 128, share.path, "place") as database:
+        def compact() -> set[str]:
+            with compacted_database(
+                [stored_database(part)], KeyGroupRange(30, 70), 128, share.path, "place"
+            ) as database:
                 return set(database.written_names)
 
         share.limit(share.used() + 400_000)
         with pytest.raises(StoreError, match="the disk on which RocksDB compacts a database is full") as caught:
-            made()
+            compact()
         assert "Disk quota exceeded" in (caught.value.found or "")
         assert caught.value.path == str(share.path)
         assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
         assert not list(share.path.iterdir())
         share.limit(None)
-        assert made()
+        assert compact()

@@ -85,16 +85,18 @@ def test_database_with_layers_of_changes_is_opened_clipped_joined_and_compacted(
         parts.append(Part(tmp_path / f"part-{number}", key_groups, STATES, models[-1]))
         check_our_reading(parts[-1], 128, tmp_path)
         check_each_way(library, parts[-1], options)
-    cut = expected_part(tmp_path / "cut", parts[:1], KeyGroupRange(0, 40), 128)
-    shutil.copytree(parts[0].path, cut.path)
-    with library.opened(cut.path, STATES, options) as database:  # as Flink does (`deleteRange`)
+    cut_part = expected_part(tmp_path / "cut", parts[:1], KeyGroupRange(0, 40), 128)
+    shutil.copytree(parts[0].path, cut_part.path)
+    with library.opened(cut_part.path, STATES, options) as database:  # as Flink does (`deleteRange`)
         database.write([("delete_range", state, bytes([41]), bytes([128])) for state in STATES])
-    check_each_way(library, cut, options)
+    check_each_way(library, cut_part, options)
     for name, key_groups in (("joined", KeyGroupRange(0, 127)), ("joined-and-cut", KeyGroupRange(20, 100))):
-        joined = expected_part(tmp_path / name, parts, key_groups, 128)
+        joined_part = expected_part(tmp_path / name, parts, key_groups, 128)
         lay_out(
-            assemble([part.source() for part in parts], key_groups, 128), [part.path for part in parts], joined.path
+            assemble([part.source() for part in parts], key_groups, 128),
+            [part.path for part in parts],
+            joined_part.path,
         )
-        check_our_reading(joined, 128, tmp_path)
-        check_each_way(library, joined, options)
-    check_further_writes(library, joined, 128, rng, options)
+        check_our_reading(joined_part, 128, tmp_path)
+        check_each_way(library, joined_part, options)
+    check_further_writes(library, joined_part, 128, rng, options)

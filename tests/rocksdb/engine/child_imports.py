@@ -51,10 +51,10 @@ def read(flink_database: Stored, directory: DatabaseDirectory) -> None:
                 pass
             keys = [key for batch in database.read(KeysOfRange(state, b"", b"\xff" * 8)) for key in batch]
             ends = np.cumsum([len(key) for key in keys])
-            wanted = Keys(np.frombuffer(b"".join(keys), np.uint8), ends)
-            assert sum(len(rows.key_starts) for rows in database.read(rows_of_keys(maximum, state, i, wanted))) == len(
-                keys
-            )
+            wanted_keys = Keys(np.frombuffer(b"".join(keys), np.uint8), ends)
+            assert sum(
+                len(rows.key_starts) for rows in database.read(rows_of_keys(maximum, state, i, wanted_keys))
+            ) == len(keys)
         assert list(database.read(KeyGroupRows(maximum, ids, groups)))
     with suppress(RescaleError), guarded_database.guarded_database(directory, ["no such state"]):
         pass

@@ -19,22 +19,22 @@ from rescale.text.errors import SnapshotError
 from support.rocksdb_writer import MERGE, Writer, written
 from support.sst_files import sst_file
 
-FIRST, LAST = b"\1key-0000", b"\1key-0999"
-ROWS = 1000
+FIRST_KEY, LAST_KEY = b"\1key-0000", b"\1key-0999"
+ROW_COUNT = 1000
 OPTIONS = f"{MERGE};{TABLE_OPTIONS}"
 
 
 def fill(writer: Writer) -> None:
-    for i in range(ROWS):
+    for i in range(ROW_COUNT):
         writer.put("state", b"\1key-%04d" % i, b"value %d" % i)
     writer.flush()
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    with written(tmp_path / "db", ["state"], OPTIONS) as opened:
-        fill(opened)
-        yield opened
+    with written(tmp_path / "db", ["state"], OPTIONS) as writer_with_rows:
+        fill(writer_with_rows)
+        yield writer_with_rows
 
 
 def checkpoint(writer: Writer, path: Path) -> tuple[DatabaseDirectory, Manifest]:
@@ -43,16 +43,16 @@ def checkpoint(writer: Writer, path: Path) -> tuple[DatabaseDirectory, Manifest]
     return DatabaseDirectory(path, tuple(files)), read_manifest(Path(uri).read_bytes(), uri)
 
 
-def changed(manifest: Manifest, change: Callable[[LiveFile], LiveFile]) -> Manifest:
+def changed_manifest(manifest: Manifest, change: Callable[[LiveFile], LiveFile]) -> Manifest:
     families = (replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
     return replace(manifest, column_families=tuple(families))
 
 
-def begins(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
+def move_begin(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
     return lambda file: replace(file, smallest_key=InternalKey(key, sequence, kind))
 
 
-def ends(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
+def move_end(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
     return lambda file: replace(file, largest_key=InternalKey(key, sequence, kind))
 
 
@@ -60,27 +60,37 @@ def ends(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], L
     "change",
     [
         lambda file: file,
-        begins(FIRST, LARGEST_SEQUENCE, RANGE_DELETION),
-        begins(b"\1key", 1),
-        ends(LAST, 0),
-        ends(LAST + b"\0", LARGEST_SEQUENCE, RANGE_DELETION),
+        move_begin(FIRST_KEY, LARGEST_SEQUENCE, RANGE_DELETION),
+        move_begin(b"\1key", 1),
+        move_end(LAST_KEY, 0),
+        move_end(LAST_KEY + b"\0", LARGEST_SEQUENCE, RANGE_DELETION),
     ],
 )
 def test_bounds_equal_to_or_wider_than_the_rows_are_accepted(
     change: Callable[[LiveFile], LiveFile], writer: Writer, tmp_path: Path
 ) -> None:
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
-    check_bounds(directory, changed(manifest, change))
+    check_bounds(directory, changed_manifest(manifest, change))
 
 
 @pytest.mark.parametrize(
     ("change", "message", "expected", "actual"),
     [
-        (begins(FIRST + b"\0", 1), "begins after its first row", (FIRST, 1), (FIRST + b"\0", 1)),
-        (begins(FIRST, 0), "begins after its first row", (FIRST, 1), (FIRST, 0)),
-        (ends(LAST[:-1], ROWS), "ends before its last row", (LAST, ROWS), (LAST[:-1], ROWS)),
-        (ends(FIRST, ROWS), "ends before its last row", (LAST, ROWS), (FIRST, ROWS)),
-        (ends(LAST, ROWS + 1), "ends before its last row", (LAST, ROWS), (LAST, ROWS + 1)),
+        (move_begin(FIRST_KEY + b"\0", 1), "begins after its first row", (FIRST_KEY, 1), (FIRST_KEY + b"\0", 1)),
+        (move_begin(FIRST_KEY, 0), "begins after its first row", (FIRST_KEY, 1), (FIRST_KEY, 0)),
+        (
+            move_end(LAST_KEY[:-1], ROW_COUNT),
+            "ends before its last row",
+            (LAST_KEY, ROW_COUNT),
+            (LAST_KEY[:-1], ROW_COUNT),
+        ),
+        (move_end(FIRST_KEY, ROW_COUNT), "ends before its last row", (LAST_KEY, ROW_COUNT), (FIRST_KEY, ROW_COUNT)),
+        (
+            move_end(LAST_KEY, ROW_COUNT + 1),
+            "ends before its last row",
+            (LAST_KEY, ROW_COUNT),
+            (LAST_KEY, ROW_COUNT + 1),
+        ),
     ],
 )
 def test_bounds_narrower_than_the_rows_are_refused(
@@ -94,7 +104,7 @@ def test_bounds_narrower_than_the_rows_are_refused(
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (name,) = manifest.files
     with pytest.raises(SnapshotError, match=f"the key range of {name} in the MANIFEST {message}") as caught:
-        check_bounds(directory, changed(manifest, change))
+        check_bounds(directory, changed_manifest(manifest, change))
     descriptions = [f"{key.hex()} (sequence number {number}, type 1)" for key, number in (expected, actual)]
     assert [caught.value.expected, caught.value.found] == descriptions
     assert Path(caught.value.path or "").name.startswith("MANIFEST-")
@@ -109,12 +119,17 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
     assert file.level
     check_bounds(directory, manifest)
     with pytest.raises(SnapshotError, match="ends before its last row"):
-        check_bounds(directory, changed(manifest, ends(file.largest_user_key, LARGEST_SEQUENCE, RANGE_DELETION)))
+        check_bounds(
+            directory, changed_manifest(manifest, move_end(file.largest_user_key, LARGEST_SEQUENCE, RANGE_DELETION))
+        )
 
 
-@pytest.mark.parametrize(("change", "lost"), [(begins(FIRST + b"\0", 1), FIRST), (ends(LAST[:-1], ROWS), LAST)])
+@pytest.mark.parametrize(
+    ("change", "lost_key"),
+    [(move_begin(FIRST_KEY + b"\0", 1), FIRST_KEY), (move_end(LAST_KEY[:-1], ROW_COUNT), LAST_KEY)],
+)
 def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
-    change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
+    change: Callable[[LiveFile], LiveFile], lost_key: bytes, writer: Writer, tmp_path: Path
 ) -> None:
     """Iteration ignores bounds, and lookups use them.
 
@@ -123,12 +138,12 @@ def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     writer.compact("state")
     path = tmp_path / "checkpoint"
     _, manifest = checkpoint(writer, path)
-    (file,) = path.glob("MANIFEST-*")
-    file.write_bytes(write_manifest(changed(manifest, change), file.name))
-    with written(path, ["state"], OPTIONS) as spoilt:
-        assert spoilt.rows("state") == writer.model["state"]
-        assert spoilt.value("state", lost) is None
-        assert spoilt.value("state", b"\1key-0500") == b"value 500"
+    (manifest_file,) = path.glob("MANIFEST-*")
+    manifest_file.write_bytes(write_manifest(changed_manifest(manifest, change), manifest_file.name))
+    with written(path, ["state"], OPTIONS) as spoilt_database:
+        assert spoilt_database.rows("state") == writer.model["state"]
+        assert spoilt_database.value("state", lost_key) is None
+        assert spoilt_database.value("state", b"\1key-0500") == b"value 500"
 
 
 def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path) -> None:
@@ -155,13 +170,13 @@ def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path)
 
 def test_bounds_of_an_ingested_file_have_the_sequence_number_of_the_file(writer: Writer, tmp_path: Path) -> None:
     """The MANIFEST gives all its rows one sequence number, because older rows have the same keys."""
-    sst_file(tmp_path / "new.sst", [(FIRST, b"new"), (LAST, b"new")])
+    sst_file(tmp_path / "new.sst", [(FIRST_KEY, b"new"), (LAST_KEY, b"new")])
     writer.ingest("state", tmp_path / "new.sst")
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     assert [file.largest_key for file in manifest.files.values()] == [
-        InternalKey(LAST, ROWS, VALUE),
-        InternalKey(LAST, ROWS + 1, VALUE),
+        InternalKey(LAST_KEY, ROW_COUNT, VALUE),
+        InternalKey(LAST_KEY, ROW_COUNT + 1, VALUE),
     ]
     check_bounds(directory, manifest)
     with pytest.raises(SnapshotError, match="ends before its last row"):
-        check_bounds(directory, changed(manifest, ends(LAST, LARGEST_SEQUENCE, RANGE_DELETION)))
+        check_bounds(directory, changed_manifest(manifest, move_end(LAST_KEY, LARGEST_SEQUENCE, RANGE_DELETION)))

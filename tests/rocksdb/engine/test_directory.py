@@ -46,28 +46,28 @@ def test_local_files_are_linked(flink_database: Stored, scratch: Path) -> None:
 
 
 def test_reading_leaves_the_files_of_the_snapshot_unchanged(flink_database: Stored, scratch: Path) -> None:
-    def seen() -> list[Any]:
+    def file_states() -> list[Any]:
         folders = {Path(file.uri).parent for file in flink_database.files}
         states = ((path, path.stat(), path.read_bytes()) for folder in folders for path in sorted(folder.iterdir()))
         return [(path, s.st_mtime_ns, s.st_ctime_ns, s.st_nlink, data) for path, s, data in states]
 
-    before = seen()
+    before = file_states()
     rows_of(flink_database, list(flink_database.files), scratch)
-    assert seen() == before
+    assert file_states() == before
 
 
 def test_segments_and_inline_bytes_of_handles_are_read(flink_database: Stored, scratch: Path, tmp_path: Path) -> None:
     """Segments as file merging stores them: several database files in one."""
-    merged = tmp_path / "merged"
+    merged_file = tmp_path / "merged"
     files, content = [], b"something else"
     for i, file in enumerate(flink_database.files):
         data = read_file(file)
         if i % 3 == 0:
             files.append(StoredFile(file.name, "_metadata", len(data), data=data))
         else:
-            files.append(StoredFile(file.name, str(merged), len(data), start=len(content)))
+            files.append(StoredFile(file.name, str(merged_file), len(data), start=len(content)))
             content += data
-    merged.write_bytes(content + b"more")
+    merged_file.write_bytes(content + b"more")
     assert rows_of(flink_database, files, scratch) == rows_of(flink_database, list(flink_database.files), scratch)
 
 
@@ -141,27 +141,27 @@ def test_database_larger_than_the_free_disk_space_is_refused(
     flink_database: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check precedes all fetching. Linked files need no space."""
-    free = 20_000
-    monkeypatch.setattr(directory.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    inline = [replace(file, data=read_file(file)) for file in flink_database.files]
+    free_bytes = 20_000
+    monkeypatch.setattr(directory.shutil, "disk_usage", lambda _: SimpleNamespace(free=free_bytes))
+    inline_files = [replace(file, data=read_file(file)) for file in flink_database.files]
     with pytest.raises(StoreError, match="the disk has no room for the database") as caught:
-        rows_of(flink_database, inline, scratch)
+        rows_of(flink_database, inline_files, scratch)
     assert caught.value.path == str(scratch)
     assert (caught.value.expected or "").startswith(f"{sum(file.length for file in flink_database.files)} bytes")
-    assert caught.value.found == f"{free} bytes are free"
+    assert caught.value.found == f"{free_bytes} bytes are free"
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert rows_of(flink_database, list(flink_database.files), scratch)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("error_number", [errno.ENOSPC, errno.EDQUOT])
 def test_full_disk_while_fetching_is_reported(
-    number: int, flink_database: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch
+    error_number: int, flink_database: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(number, os.strerror(number))
+    def raise_full_disk(*_: Any) -> None:
+        raise OSError(error_number, os.strerror(error_number))
 
-    monkeypatch.setattr(directory, "_fetch", full)
-    with pytest.raises(StoreError, match=os.strerror(number)) as caught:
+    monkeypatch.setattr(directory, "_fetch", raise_full_disk)
+    with pytest.raises(StoreError, match=os.strerror(error_number)) as caught:
         rows_of(flink_database, [replace(file, data=read_file(file)) for file in flink_database.files], scratch)
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert list(scratch.iterdir()) == []

@@ -22,7 +22,7 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
     """Read all rows as whole key groups, and check that record offsets match the bytes."""
     ids = {state: i for i, state in enumerate(database.states)}
     groups: dict[int, bytes] = {}
-    described: Rows = {}
+    described_rows: Rows = {}
     with fetched_database(database.files, scratch) as directory, guarded_database(directory, ids) as opened:
         for window in opened.read(KeyGroupRows(database.max_parallelism, ids, database.key_groups)):
             data = window.records.data.tobytes()
@@ -32,23 +32,23 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
             records = window.records
             columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends))
             for start, limit, end, state, group in zip(*columns, records.state_ids, records.groups, strict=True):
-                described[database.states[state], int(group), data[start:limit]] = data[limit + 4 : end]
+                described_rows[database.states[state], int(group), data[start:limit]] = data[limit + 4 : end]
     assert list(groups) == sorted(groups)
     rows: Rows = {}
     for key_group, content in groups.items():
         for group, record in read_group(content, database.max_parallelism):
             assert group == key_group
             rows[database.states[record.state], key_group, record.key] = record.value
-    assert rows == described
+    assert rows == described_rows
     return rows
 
 
 @pytest.mark.usefixtures("new_children")
-@pytest.mark.parametrize(("name", "small"), pairs_in_turn(with_canonical(), [False, True], quick=1))
+@pytest.mark.parametrize(("name", "has_small_buffers"), pairs_in_turn(with_canonical(), [False, True], quick=1))
 def test_canonical_key_groups_hold_all_rows_of_the_database(
-    name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, has_small_buffers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if small:
+    if has_small_buffers:
         monkeypatch.setattr(framed_rows, "_BUFFER_SIZE", 40)
         monkeypatch.setattr(framed_rows, "_RECORDS_AT_ONCE", 3)
     for database in databases(name):

@@ -39,40 +39,40 @@ def rows_of(flink_database: Stored, scratch: Path) -> Rows:
     )
 
 
-def tables(flink_database: Stored) -> set[str]:
+def table_names(flink_database: Stored) -> set[str]:
     return {file.name for file in flink_database.files if file.name.endswith(".sst")}
 
 
-def ends(number: signal.Signals) -> Callable[..., None]:
-    def end(*_: object) -> None:
-        os.kill(os.getpid(), number)
+def kill_by(signal_number: signal.Signals) -> Callable[..., None]:
+    def kill(*_: object) -> None:
+        os.kill(os.getpid(), signal_number)
 
-    return end
+    return kill
 
 
 @pytest.mark.usefixtures("new_children")
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+@pytest.mark.parametrize("signal_number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
 @pytest.mark.parametrize(
     ("module", "function"), [(guarded_database, "opened_database"), (open_database, "RowIterator")]
 )
 def test_crash_of_rocksdb_is_reported_with_signal_files_and_state(
-    number: signal.Signals, module: object, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    signal_number: signal.Signals, module: object, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     flink_database = databases(NAME)[0]
-    with monkeypatch.context() as broken:
-        broken.setattr(module, function, ends(number))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, kill_by(signal_number))
         with pytest.raises(SnapshotError, match="RocksDB crashed while reading") as caught:
             rows_of(flink_database, tmp_path)
     message = caught.value.found or ""
-    assert number.name in message
-    named = {name for name in tables(flink_database) if name in message}
+    assert signal_number.name in message
+    named_tables = {name for name in table_names(flink_database) if name in message}
     assert caught.value.path == next(file.uri for file in flink_database.files if file.name == "CURRENT")
     if function == "opened_database":
-        assert (named, caught.value.state) == (tables(flink_database), None)
+        assert (named_tables, caught.value.state) == (table_names(flink_database), None)
     else:
         manifest = checked_manifest(flink_database.files, read_file, flink_database.states)
         (family,) = (family for family in manifest.column_families if family.name == flink_database.states[0])
-        assert (named, caught.value.state) == ({file.name for file in family.files}, flink_database.states[0])
+        assert (named_tables, caught.value.state) == ({file.name for file in family.files}, flink_database.states[0])
     assert not list(tmp_path.iterdir())
     assert rows_of(flink_database, tmp_path), "the next process is broken, too"
 
@@ -84,7 +84,7 @@ def test_crash_of_rocksdb_during_compaction_is_reported(monkeypatch: pytest.Monk
     source = StoredDatabase(
         SourceDatabase("", manifest, flink_database.key_groups), {file.name: file for file in flink_database.files}
     )
-    monkeypatch.setattr(compaction, "_compact", ends(signal.SIGSEGV))
+    monkeypatch.setattr(compaction, "_compact", kill_by(signal.SIGSEGV))
     with (
         pytest.raises(SnapshotError, match="RocksDB crashed while reading") as caught,
         compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
@@ -96,7 +96,7 @@ def test_crash_of_rocksdb_during_compaction_is_reported(monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("new_children")
 def test_killed_child_raises_an_error_worth_a_retry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(guarded_database, "opened_database", ends(signal.SIGKILL))
+    monkeypatch.setattr(guarded_database, "opened_database", kill_by(signal.SIGKILL))
     with pytest.raises(StoreError, match="RocksDB reads a database was killed") as caught:
         rows_of(databases(NAME)[0], tmp_path)
     assert caught.value.found == "SIGKILL"
@@ -140,20 +140,20 @@ def test_iterators_are_closed_before_the_database_if_reading_stops_early(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In the other order, RocksDB sometimes crashes."""
-    flink_database, closed = databases(NAME)[0], tmp_path / "closed"
+    flink_database, close_log = databases(NAME)[0], tmp_path / "closed"
     opened, rows = guarded_database.opened_database, open_database.OpenDatabase.rows
 
-    def telling(name: str, original: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
+    def logging_close(name: str, original: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
         @contextmanager
         def until_closed(*arguments: Any) -> Iterator[Any]:
             with ExitStack() as closing:
-                closing.callback(lambda: closed.open("a").write(f"{name}\n"))
+                closing.callback(lambda: close_log.open("a").write(f"{name}\n"))
                 yield closing.enter_context(original(*arguments))
 
         return until_closed
 
-    monkeypatch.setattr(guarded_database, "opened_database", telling("database", opened))
-    monkeypatch.setattr(open_database.OpenDatabase, "rows", telling("rows", rows))
+    monkeypatch.setattr(guarded_database, "opened_database", logging_close("database", opened))
+    monkeypatch.setattr(open_database.OpenDatabase, "rows", logging_close("rows", rows))
     with (
         fetched_database(flink_database.files, tmp_path) as directory,
         guarded_database.guarded_database(directory, flink_database.states) as database,
@@ -163,7 +163,7 @@ def test_iterators_are_closed_before_the_database_if_reading_stops_early(
                 StateRows(flink_database.max_parallelism, flink_database.states[0], 0, flink_database.key_groups)
             )
         )
-    assert closed.read_text().split() == ["rows", "database"]
+    assert close_log.read_text().split() == ["rows", "database"]
 
 
 @pytest.mark.usefixtures("new_children")
@@ -173,11 +173,11 @@ def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
     flink_database = databases(NAME)[0]
 
     @contextmanager
-    def never_closed(*_: object) -> Iterator[None]:
+    def crash_on_closing(*_: object) -> Iterator[None]:
         yield None
         os.kill(os.getpid(), signal.SIGABRT)
 
-    monkeypatch.setattr(guarded_database, "opened_database", never_closed)
+    monkeypatch.setattr(guarded_database, "opened_database", crash_on_closing)
     with (
         fetched_database(flink_database.files, tmp_path) as directory,
         pytest.raises(StoreError, match="the disk is full"),
@@ -195,15 +195,15 @@ def test_child_is_ended_if_the_caller_stops_during_an_answer(
 ) -> None:
     flink_database = databases(NAME)[0]
 
-    def stop(*_: object) -> None:
+    def raise_stopped(*_: object) -> None:
         raise Stopped
 
     expected = rows_of(flink_database, tmp_path)
-    before = psutil.Process(new_children[0].pid)
-    monkeypatch.setattr(new_children[0]._connection, "poll", stop)
+    first_child = psutil.Process(new_children[0].pid)
+    monkeypatch.setattr(new_children[0]._connection, "poll", raise_stopped)
     with pytest.raises(Stopped):
         rows_of(flink_database, tmp_path)
-    assert not before.is_running()
+    assert not first_child.is_running()
     assert not new_children
     assert rows_of(flink_database, tmp_path) == expected
 
@@ -228,26 +228,26 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
         "d = databases('2-rocksdb-native')[0];"
         "read_rows(d.files, d.states, d.key_groups, d.max_parallelism, Path(sys.argv[1]))"
     )
-    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((2, "."), (3, "jobs")))
+    python_path = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((2, "."), (3, "jobs")))
     with subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": places},
+        env={**os.environ, "PYTHONPATH": python_path},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
-        forked = psutil.Process(int(process.stdout.readline()))
-        assert forked.ppid() == process.pid
+        child_process = psutil.Process(int(process.stdout.readline()))
+        assert child_process.ppid() == process.pid
         process.kill()
-    wait_for(lambda: has_ended(forked), "the child to end", 300)
+    wait_for(lambda: has_ended(child_process), "the child to end", 300)
 
 
 def test_snapshot_error_passes_unchanged_and_the_child_is_kept(new_children: list[child.Child], tmp_path: Path) -> None:
     flink_database = databases(NAME)[0]
     rows_of(flink_database, tmp_path)
-    (before,) = new_children
+    (first_child,) = new_children
     with pytest.raises(SnapshotError) as caught:
         read_rows(
             flink_database.files, ["unknown"], flink_database.key_groups, flink_database.max_parallelism, tmp_path
         )
     assert caught.value.path
-    assert new_children == [before]
+    assert new_children == [first_child]

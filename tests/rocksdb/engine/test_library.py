@@ -73,7 +73,7 @@ def test_checksums_of_blocks_use_instructions_of_the_processor(monkeypatch: pyte
     assert library._fast_crc32c() == {}
 
 
-IN_A_FRESH_PROCESS = """
+LOADING_PROGRAM = """
 import threading, time
 from rescale.rocksdb.engine import child, library
 
@@ -105,5 +105,5 @@ print(*events)
 
 def test_library_is_loaded_once_and_forks_wait_for_the_load() -> None:
     """A child forked during the load would inherit locks that the dynamic loader holds."""
-    process = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", LOADING_PROGRAM], capture_output=True, text=True, check=True)
     assert process.stdout.split() == ["load", "loaded", "forked", "forked"]

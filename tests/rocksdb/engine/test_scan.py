@@ -23,10 +23,10 @@ from support.databases import Rows, canonical_rows, databases, read_file, read_r
 from support.examples import examples
 from support.rocksdb_writer import MERGE, Writer, written
 
-ALL = KeyGroupRange(0, 127)
+ALL_KEY_GROUPS = KeyGroupRange(0, 127)
 
 
-def of_model(writer: Writer, key_groups: KeyGroupRange = ALL) -> Rows:
+def rows_of_model(writer: Writer, key_groups: KeyGroupRange = ALL_KEY_GROUPS) -> Rows:
     return {
         (state, key[0], key[1:]): value
         for state, rows in writer.model.items()
@@ -63,29 +63,31 @@ def test_fixtures_hold_rows_of_other_subtasks_range_tombstones_and_merged_lists(
     lists = [value for row, value in canonical_rows(f"{line}-rocksdb-changing").items() if row[0] == "history"]
     assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
     assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)
-    scaled_out = [file for family in families(f"{line}-rocksdb-2to3") for file in family.files]
-    assert any(file.is_largest_exclusive for file in scaled_out)
-    foreign = [
+    files_after_scale_out = [file for family in families(f"{line}-rocksdb-2to3") for file in family.files]
+    assert any(file.is_largest_exclusive for file in files_after_scale_out)
+    files_with_foreign_rows = [
         file
-        for file in scaled_out
+        for file in files_after_scale_out
         if file.smallest_user_key[0] < 86 <= file.largest_user_key[0] and not file.is_largest_exclusive
     ]
-    assert len(foreign) == 2 * 6
+    assert len(files_with_foreign_rows) == 2 * 6
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_scan_is_limited_to_the_key_groups_asked_for(line: str, tmp_path: Path) -> None:
     """Range tombstones hide the rows that Flink clipped; bounds of the iterator limit a narrower range."""
-    left_out = 0
+    left_out_count = 0
     for database in databases(f"{line}-rocksdb-2to3"):
         first, last = database.key_groups.first, database.key_groups.last
-        everywhere = read_rows(database.files, database.states, ALL, 128, tmp_path)
-        assert {row[1] for row in everywhere} <= set(range(first, last + 1))
-        narrow = KeyGroupRange(first + 5, last - 5)
-        inside = {row: value for row, value in everywhere.items() if narrow.first <= row[1] <= narrow.last}
-        assert read_rows(database.files, database.states, narrow, 128, tmp_path) == inside
-        left_out += len(everywhere) - len(inside)
-    assert left_out
+        all_rows = read_rows(database.files, database.states, ALL_KEY_GROUPS, 128, tmp_path)
+        assert {row[1] for row in all_rows} <= set(range(first, last + 1))
+        narrow_range = KeyGroupRange(first + 5, last - 5)
+        rows_in_range = {
+            row: value for row, value in all_rows.items() if narrow_range.first <= row[1] <= narrow_range.last
+        }
+        assert read_rows(database.files, database.states, narrow_range, 128, tmp_path) == rows_in_range
+        left_out_count += len(all_rows) - len(rows_in_range)
+    assert left_out_count
 
 
 STATES = ("first", "second")
@@ -110,7 +112,7 @@ def test_scan_after_random_writes_gives_the_rows_of_the_model(
             getattr(writer, step)(*arguments)
         files = writer.checkpoint(Path(folder, "checkpoint"))
         key_groups = KeyGroupRange(min(bound, other), max(bound, other))
-        assert read_rows(files, STATES, key_groups, 128, Path(folder)) == of_model(writer, key_groups)
+        assert read_rows(files, STATES, key_groups, 128, Path(folder)) == rows_of_model(writer, key_groups)
 
 
 def test_scan_reads_key_groups_of_two_bytes_up_to_32767(tmp_path: Path) -> None:
@@ -131,30 +133,30 @@ def test_scan_reads_a_database_with_nine_levels(tmp_path: Path) -> None:
         files = writer.checkpoint(tmp_path / "checkpoint")
         (family,) = (family for family in checked_manifest(files, read_file, ["state"]).column_families if family.id)
         assert family.files[0].level == 8
-        assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
+        assert read_rows(files, ["state"], ALL_KEY_GROUPS, 128, tmp_path) == rows_of_model(writer)
 
 
 @pytest.fixture
 def small_buffers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    def use(size: int, rows: int) -> None:
-        monkeypatch.setattr(scan, "BUFFER_SIZE", size)
-        monkeypatch.setattr(scan, "RECORDS_AT_ONCE", rows)
+    def use(buffer_size: int, row_count: int) -> None:
+        monkeypatch.setattr(scan, "BUFFER_SIZE", buffer_size)
+        monkeypatch.setattr(scan, "RECORDS_AT_ONCE", row_count)
 
     return use
 
 
 @pytest.mark.usefixtures("new_children")
-@pytest.mark.parametrize(("size", "rows"), [(1 << 20, 1), (1 << 20, 7), (64, 1000), (11, 3)])
+@pytest.mark.parametrize(("buffer_size", "row_count"), [(1 << 20, 1), (1 << 20, 7), (64, 1000), (11, 3)])
 def test_scan_gives_the_same_rows_for_any_batch_size(
-    size: int, rows: int, small_buffers: Callable[[int, int], None], tmp_path: Path
+    buffer_size: int, row_count: int, small_buffers: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     """Some rows fill the buffer to the last byte, and some are larger than the buffer."""
-    small_buffers(size, rows)
+    small_buffers(buffer_size, row_count)
     with written(tmp_path / "db", ["state"]) as writer:
         for i in range(50):
             writer.put("state", bytes([i]) + b"key", b"v" * (i * i % 97))
         files = writer.checkpoint(tmp_path / "checkpoint")
-        assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
+        assert read_rows(files, ["state"], ALL_KEY_GROUPS, 128, tmp_path) == rows_of_model(writer)
 
 
 @pytest.mark.usefixtures("new_children")
@@ -166,7 +168,7 @@ def test_too_large_row_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         files = writer.checkpoint(tmp_path / "checkpoint")
     assert len(read_rows(files, ["state"], KeyGroupRange(0, 1), 128, tmp_path)) == 1
     with pytest.raises(UnsupportedError, match="a row is too large") as caught:
-        read_rows(files, ["state"], ALL, 128, tmp_path)
+        read_rows(files, ["state"], ALL_KEY_GROUPS, 128, tmp_path)
     assert caught.value.state == "state"
 
 

@@ -30,16 +30,16 @@ from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
 from support.sst_files import sst_file
 
-CREATED = 1_700_000_000
+CREATION_TIME = 1_700_000_000
 
-LEFT_OUT = {"external_sst_file.version", "external_sst_file.global_seqno", "compression_options"}
-OF_THE_PLACE = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
-TIMES = {"creation.time", "oldest.key.time", "file.creation.time"}
-OF_THE_SIZE = {"data.size", "tail.start.offset", "index.size"}
+LEFT_OUT_PROPERTIES = {"external_sst_file.version", "external_sst_file.global_seqno", "compression_options"}
+PLACE_PROPERTIES = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
+TIME_PROPERTIES = {"creation.time", "oldest.key.time", "file.creation.time"}
+SIZE_PROPERTIES = {"data.size", "tail.start.offset", "index.size"}
 """Properties that differ from RocksDB's, because its LZ4 gives blocks of other lengths, which the index holds."""
 
 
-def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
+def rows_in_buffer(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
     """Return rows in one buffer; the length of the value stands between key and value, as in records."""
     data, places = bytearray(), []
     for key, value in pairs:
@@ -57,24 +57,24 @@ def write(
     writer = TableWriter(
         lambda _: BytesIO(),
         name,
-        creation_time=CREATED,
+        creation_time=CREATION_TIME,
         path="s3://bucket/file",
         state="state",
         table_bytes=table_bytes,
     )
     tables: list[WrittenTable[BytesIO]] = []
     for batch in batches:
-        tables += writer.write(rows(batch), np.arange(len(batch)))
+        tables += writer.write(rows_in_buffer(batch), np.arange(len(batch)))
     return [*tables, *writer.finish()]
 
 
-def opened(data: bytes) -> SstTable:
+def opened_table(data: bytes) -> SstTable:
     return SstTable(lambda start, size: data[start : start + size], len(data), "some.sst")
 
 
-def random_rows(number: int) -> list[tuple[bytes, bytes]]:
-    rng = random.Random(number)
-    keys = {bytes([rng.randrange(128)]) + rng.randbytes(rng.randint(1, 20)) for _ in range(number)}
+def random_rows(count: int) -> list[tuple[bytes, bytes]]:
+    rng = random.Random(count)
+    keys = {bytes([rng.randrange(128)]) + rng.randbytes(rng.randint(1, 20)) for _ in range(count)}
     return [(key, rng.randbytes(rng.randint(0, 200))) for key in sorted(keys)]
 
 
@@ -86,18 +86,18 @@ LONG_KEY = st.builds(lambda byte, size: byte * size, st.sampled_from([b"a", b"b"
 
 
 @st.composite
-def many_rows(draw: st.DrawFn) -> Pairs:
+def row_pairs(draw: st.DrawFn) -> Pairs:
     """Draw rows: keys with and without shared prefixes; empty, large and incompressible values."""
     heads = draw(SOME_KEYS)
     rng = random.Random(draw(st.integers(0, 1 << 32)))
     keys = {head + rng.randbytes(rng.randint(0, 3)) for head in heads for _ in range(rng.choice([1, 30]))}
     keys |= set(draw(st.lists(LONG_KEY, max_size=2)))
     largest = draw(st.sampled_from([0, 20, 300, 9000]))
-    noise = draw(st.booleans())
+    is_random = draw(st.booleans())
 
     def value() -> bytes:
         size = rng.randint(0, largest)
-        return rng.randbytes(size) if noise else b"value " * (size // 6)
+        return rng.randbytes(size) if is_random else b"value " * (size // 6)
 
     pairs = [(key, value()) for key in sorted(keys)]
     if draw(st.booleans()):
@@ -108,7 +108,7 @@ def many_rows(draw: st.DrawFn) -> Pairs:
 
 def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
     """Return the key in the index, the rows, and the bytes before compression of each block."""
-    table = opened(data)
+    table = opened_table(data)
     blocks = []
     for separator, handle in table.index_entries():
         block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
@@ -118,14 +118,14 @@ def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
 
 
 def properties_of(data: bytes) -> dict[str, bytes]:
-    handle = opened(data).properties_handle
+    handle = opened_table(data).properties_handle
     properties = entries(data[handle.offset : handle.offset + handle.size], "some.sst", handle.offset)
     return {name.decode().removeprefix("rocksdb."): value for name, value in properties}
 
 
 def index_of(data: bytes) -> bytes:
     """Return the uncompressed index of a file."""
-    handle = opened(data)._footer.index_handle
+    handle = opened_table(data)._footer.index_handle
     block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
     return uncompressed_content(block, ChecksumType.CRC32C, "some.sst", handle.offset)
 
@@ -133,24 +133,28 @@ def index_of(data: bytes) -> bytes:
 def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> None:
     """Check that the written file has the same blocks and properties as a file of RocksDB with these rows."""
     (table,) = write(batches)
-    mine, other = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
-    assert [row.key for _, rows, _ in blocks_of(mine) for row in rows] == [key for key, _ in pairs]
-    assert blocks_of(mine) == blocks_of(other)
-    assert (table.size, table.row_count) == (len(mine), len(pairs))
+    our_file, rocksdb_file = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
+    assert [row.key for _, rows, _ in blocks_of(our_file) for row in rows] == [key for key, _ in pairs]
+    assert blocks_of(our_file) == blocks_of(rocksdb_file)
+    assert (table.size, table.row_count) == (len(our_file), len(pairs))
     assert (table.smallest_key, table.largest_key) == (pairs[0][0], pairs[-1][0])
-    ours, theirs = properties_of(mine), properties_of(other)
-    assert set(ours) - set(theirs) == {"file.creation.time"}
-    assert set(theirs) - set(ours) == LEFT_OUT
-    differing = {name for name in theirs if name in ours and ours[name] != theirs[name]}
-    assert differing <= OF_THE_PLACE | TIMES | OF_THE_SIZE
-    assert opened(mine).properties.index_size == len(index_of(mine)) + TRAILER_SIZE
-    assert len(mine) < 1.1 * len(other) + 1000
+    our_properties, rocksdb_properties = properties_of(our_file), properties_of(rocksdb_file)
+    assert set(our_properties) - set(rocksdb_properties) == {"file.creation.time"}
+    assert set(rocksdb_properties) - set(our_properties) == LEFT_OUT_PROPERTIES
+    differing = {
+        name
+        for name in rocksdb_properties
+        if name in our_properties and our_properties[name] != rocksdb_properties[name]
+    }
+    assert differing <= PLACE_PROPERTIES | TIME_PROPERTIES | SIZE_PROPERTIES
+    assert opened_table(our_file).properties.index_size == len(index_of(our_file)) + TRAILER_SIZE
+    assert len(our_file) < 1.1 * len(rocksdb_file) + 1000
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(many_rows(), st.integers(1, 100))
-def test_blocks_of_random_rows_equal_those_of_rocksdb(tmp_path: Path, pairs: Pairs, at_once: int) -> None:
-    batches = [pairs[i : i + at_once] for i in range(0, len(pairs), at_once)]
+@given(row_pairs(), st.integers(1, 100))
+def test_blocks_of_random_rows_equal_those_of_rocksdb(tmp_path: Path, pairs: Pairs, batch_size: int) -> None:
+    batches = [pairs[i : i + batch_size] for i in range(0, len(pairs), batch_size)]
     check_as_rocksdb(pairs, batches, tmp_path)
 
 
@@ -169,11 +173,11 @@ def test_files_are_cut_at_the_target_size_and_described_correctly() -> None:
     pairs_read: Pairs = []
     for table in tables:
         data = table.file.getvalue()
-        whole = opened(data)
-        rows = [(row.key, row.value) for _, block in whole.index_entries() for row in whole.rows(block)]
+        sst_table = opened_table(data)
+        rows = [(row.key, row.value) for _, block in sst_table.index_entries() for row in sst_table.rows(block)]
         assert (len(data), len(rows)) == (table.size, table.row_count)
         assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum_type == ChecksumType.CRC32C
-        assert whole.properties.global_sequence == 0
+        assert sst_table.properties.global_sequence == 0
         assert (rows[0][0], rows[-1][0]) == (table.smallest_key, table.largest_key)
         pairs_read += rows
     assert pairs_read == pairs
@@ -198,22 +202,22 @@ def test_bytes_of_a_file_are_independent_of_batches() -> None:
     in_one_batch, in_many_batches = (
         write(batches)[0].file.getvalue() for batches in ([pairs], [[pair] for pair in pairs])
     )
-    other = write([pairs], name="elsewhere")[0].file.getvalue()
+    with_other_name = write([pairs], name="elsewhere")[0].file.getvalue()
     assert in_one_batch == in_many_batches
-    assert len(in_one_batch) == len(other)
-    assert in_one_batch != other, "a block cache would confuse the blocks of two files"
+    assert len(in_one_batch) == len(with_other_name)
+    assert in_one_batch != with_other_name, "a block cache would confuse the blocks of two files"
 
 
 def test_writer_buffers_little_unless_a_row_is_large() -> None:
     buffer_sizes: list[int] = []
 
-    class Sizes:
+    class SizeRecorder:
         def write(self, data: memoryview) -> None:
             buffer_sizes.append(len(data))
 
     pairs = [(i.to_bytes(4, "big"), random.Random(i).randbytes(900_000 if i == 700 else 1000)) for i in range(2000)]
-    writer = TableWriter(lambda _: Sizes(), "place", creation_time=CREATED, path="", state="state")
-    (table,) = [*writer.write(rows(pairs), np.arange(2000)), *writer.finish()]
+    writer = TableWriter(lambda _: SizeRecorder(), "place", creation_time=CREATION_TIME, path="", state="state")
+    (table,) = [*writer.write(rows_in_buffer(pairs), np.arange(2000)), *writer.finish()]
     assert sum(buffer_sizes) == table.size
     assert max(buffer_sizes[:2]) < 300_000
     assert max(buffer_sizes) < 1_200_000
@@ -229,7 +233,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
             state: [NewTable(table.size, table.smallest_key, table.largest_key) for table in tables]
             for state, tables in tables_by_state.items()
         },
-        CREATED,
+        CREATION_TIME,
     )
     for line, library in libraries.items():
         path = tmp_path / f"database-{line}"

@@ -48,10 +48,10 @@ def test_offset_of_a_record_is_that_of_its_first_fragment() -> None:
 def test_log_cut_inside_a_record_is_refused() -> None:
     records = [b"one", b"", b"three" * 5]
     data = log(*records)
-    borders = {len(log(*records[:count])): count for count in range(len(records) + 1)}
+    record_count_by_end = {len(log(*records[:count])): count for count in range(len(records) + 1)}
     for end in range(len(data)):
-        if end in borders:
-            assert payloads(data[:end]) == records[: borders[end]]
+        if end in record_count_by_end:
+            assert payloads(data[:end]) == records[: record_count_by_end[end]]
         else:
             with pytest.raises(SnapshotError, match="ends inside a record"):
                 payloads(data[:end])

@@ -76,8 +76,8 @@ def test_manifest_of_flink_1_20_is_read() -> None:
 
 
 def test_manifest_of_flink_2_is_read() -> None:
-    added = log(number(200, 1) + text(201, b"cnt") + COMPARATOR)
-    manifest = read(added.join(FLINK_2_3))
+    state_record = log(number(200, 1) + text(201, b"cnt") + COMPARATOR)
+    manifest = read(state_record.join(FLINK_2_3))
     assert families(manifest)["cnt"][0].size == 1532
     assert (manifest.next_file_number, manifest.last_sequence) == (11, 31)
 
@@ -96,23 +96,23 @@ def test_file_that_ends_with_a_range_tombstone_has_an_exclusive_end() -> None:
 
 
 def test_file_that_ends_with_the_start_of_a_range_tombstone_has_an_inclusive_end() -> None:
-    ends = slice_(internal_key(b"\x01", 5, RANGE_DELETION)) + slice_(internal_key(b"\x02", 5, RANGE_DELETION))
-    file = varint(103) + varint(0) + varint(10) + varint(1000) + ends + varint(5) * 2 + varint(1)
+    key_bounds = slice_(internal_key(b"\x01", 5, RANGE_DELETION)) + slice_(internal_key(b"\x02", 5, RANGE_DELETION))
+    file = varint(103) + varint(0) + varint(10) + varint(1000) + key_bounds + varint(5) * 2 + varint(1)
     assert not families(read(log(START, ADD_STATE, file + OF_STATE)))["state"][0].is_largest_exclusive
 
 
 def test_manifest_with_moved_and_deleted_files_is_read() -> None:
     """A file moves to another level, another is deleted, and a column family is dropped with all its files."""
-    moved = number(6, 0) + varint(10) + new_file(10, level=6) + OF_STATE
-    other = number(200, 2) + text(201, b"other")
+    move_of_file = number(6, 0) + varint(10) + new_file(10, level=6) + OF_STATE
+    other_state = number(200, 2) + text(201, b"other")
     manifest = read(
         log(
             START,
             ADD_STATE,
-            other,
+            other_state,
             NEW_FILE + new_file(11) + OF_STATE,
             new_file(12) + number(200, 2),
-            moved,
+            move_of_file,
             number(6, 0) + varint(11) + OF_STATE,
             number(200, 2) + varint(202),
             number(203, 2),

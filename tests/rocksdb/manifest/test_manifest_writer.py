@@ -52,7 +52,7 @@ def test_random_manifest_is_read_back(manifest: Manifest) -> None:
 
 
 def test_manifest_of_flink_is_written_without_its_history() -> None:
-    count = 0
+    file_count = 0
     for folder in sorted(FIXTURES.glob("*rocksdb*")):
         for database in databases(folder.name):
             (file,) = (file for file in database.files if file.name.startswith("MANIFEST"))
@@ -60,8 +60,8 @@ def test_manifest_of_flink_is_written_without_its_history() -> None:
             data = write_manifest(manifest, file.uri)
             assert read_manifest(data, file.uri) == manifest
             assert len(list(read_log(data, ""))) == 2 + 2 * len(manifest.column_families)
-            count += len(manifest.files)
-    assert count > 100
+            file_count += len(manifest.files)
+    assert file_count > 100
 
 
 def test_manifest_of_many_files_spans_several_blocks() -> None:

@@ -15,7 +15,7 @@ from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import rows
 from rescale.text.errors import SnapshotError, UnsupportedError
-from rocksdb.sst.test_table import STATES, TABLES, fill, opened
+from rocksdb.sst.test_table import STATES, TABLE_FORMATS, fill, opened
 from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, written
 from support.slow import pairs_in_turn
@@ -23,7 +23,7 @@ from support.slow import pairs_in_turn
 _PARTITIONED = (
     "index_type=kTwoLevelIndexSearch;partition_filters=1;filter_policy=bloomfilter:10;metadata_block_size=256"
 )
-FORMS = [*TABLES, *(f"format_version={version};{_PARTITIONED}" for version in (2, 3, 4, 5))]
+FORMS = [*TABLE_FORMATS, *(f"format_version={version};{_PARTITIONED}" for version in (2, 3, 4, 5))]
 
 
 def tables_of(folder: Path, form: str) -> list[bytes]:
@@ -68,22 +68,22 @@ def test_all_blocks_are_checked_in_every_table_format(
     assert all(np.array_equal(columns, other) for columns, other in zip(fast, slow, strict=True))
 
 
-@pytest.mark.parametrize(("form", "prefix"), pairs_in_turn(FORMS, [1, 2, 7], quick=1))
+@pytest.mark.parametrize(("form", "prefix_size"), pairs_in_turn(FORMS, [1, 2, 7], quick=1))
 def test_key_groups_of_blocks_are_those_of_their_separators(
-    form: str, prefix: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, prefix_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both readers of indexes agree. Keys shorter than the prefix are padded with zeros."""
     tables = [opened(data, "table") for data in tables_of(tmp_path, form)]
     expected = [
         [
-            (int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big"), entry.handle.size)
+            (int.from_bytes(entry.separator[:prefix_size].ljust(prefix_size, b"\0"), "big"), entry.handle.size)
             for entry in table.index_entries()
         ]
         for table in tables
     ]
-    assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
+    assert [list(zip(*table.key_groups_of_blocks(prefix_size), strict=True)) for table in tables] == expected
     monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
-    assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
+    assert [list(zip(*table.key_groups_of_blocks(prefix_size), strict=True)) for table in tables] == expected
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -96,8 +96,8 @@ def test_blocks_read_together_equal_blocks_read_singly(form: str, tmp_path: Path
         if entries:
             blocks = table.read_blocks(offsets, sizes)
             contents = [blocks.data[start:end].tobytes() for start, end in zip(blocks.starts, blocks.ends, strict=True)]
-            read = [list(rows(content, "table", 0)) for content in contents]
-            assert read == [list(table.rows(entry.handle)) for entry in entries]
+            rows_read = [list(rows(content, "table", 0)) for content in contents]
+            assert rows_read == [list(table.rows(entry.handle)) for entry in entries]
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-native", "2-rocksdb-native", "2-rocksdb-incremental"])
@@ -108,30 +108,30 @@ def test_all_blocks_of_flinks_files_are_covered(name: str) -> None:
                 assert_all_covered(read_file(file))
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
-def test_checksums_are_checked_for_any_chunk_size(size: int, table: bytes) -> None:
+@pytest.mark.parametrize("chunk_size", [1, 7, 1000, 1 << 20])
+def test_checksums_are_checked_for_any_chunk_size(chunk_size: int, table: bytes) -> None:
     checksums = BlockChecksums(opened(table, "table"))
     assert len(checksums) > 100
-    assert b"".join(checksums.checked(chunks(table, size))) == table
+    assert b"".join(checksums.checked(chunks(table, chunk_size))) == table
 
 
-@pytest.mark.parametrize("size", [100, 1 << 20])
-def test_flipped_bit_in_a_table_is_refused(size: int, table: bytes) -> None:
+@pytest.mark.parametrize("chunk_size", [100, 1 << 20])
+def test_flipped_bit_in_a_table_is_refused(chunk_size: int, table: bytes) -> None:
     checksums = BlockChecksums(opened(table, "table"))
     for at in range(0, len(table) - FOOTER_SIZE, 101):
-        spoilt = table[:at] + bytes([table[at] ^ 1 << at % 8]) + table[at + 1 :]
+        damaged_table = table[:at] + bytes([table[at] ^ 1 << at % 8]) + table[at + 1 :]
         with pytest.raises(SnapshotError) as raised:
-            for _ in checksums.checked(chunks(spoilt, size)):
+            for _ in checksums.checked(chunks(damaged_table, chunk_size)):
                 pass
         assert raised.value.path == "table"
         assert (raised.value.offset or 0) <= at
 
 
 def test_offset_of_an_error_counts_from_the_start_of_the_merged_file(table: bytes) -> None:
-    spoilt = bytes([table[0] ^ 1]) + table[1:]
-    shifted = SstTable(lambda at, size: table[at : at + size], len(table), "merged", 1000)
+    damaged_table = bytes([table[0] ^ 1]) + table[1:]
+    merged_table = SstTable(lambda at, size: table[at : at + size], len(table), "merged", 1000)
     with pytest.raises(SnapshotError) as raised:
-        list(BlockChecksums(shifted).checked([spoilt]))
+        list(BlockChecksums(merged_table).checked([damaged_table]))
     assert (raised.value.path, raised.value.offset) == ("merged", 1000)
 
 

@@ -31,7 +31,7 @@ from support.databases import FIXTURES, Rows, databases, read_file, read_rows
 from support.examples import examples
 from support.rocksdb_writer import MERGE, Writer, written
 
-FLINK = sorted(path.name for path in FIXTURES.glob("*-rocksdb*") if path.name.split("-")[1] == "rocksdb")
+FIXTURE_NAMES = sorted(path.name for path in FIXTURES.glob("*-rocksdb*") if path.name.split("-")[1] == "rocksdb")
 DELETE, VALUE, MERGED, SINGLE_DELETE = 0, 1, 2, 7
 STATES = ["values", "lists"]
 
@@ -81,13 +81,13 @@ def decoded_entries(table: SstTable) -> list[TableRow]:
 def rows_of(table: SstTable) -> list[TableRow]:
     """Return all rows, after checking that each is in its block by the index, and that blocks lie end to end."""
     all_rows: list[TableRow] = []
-    before, end = b"", 0
+    previous_separator, end = b"", 0
     for separator, block in table.index_entries():
         rows = list(table.rows(block))
-        assert before <= rows[0].key
+        assert previous_separator <= rows[0].key
         assert rows[-1].key <= separator
         assert block.offset == end
-        before, end = separator, block.offset + block.size + 5
+        previous_separator, end = separator, block.offset + block.size + 5
         all_rows += rows
     assert end == stored_number(table, "data.size")
     return all_rows
@@ -112,7 +112,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     return rows
 
 
-def merged(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
+def merged_rows(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
     """Return the values left when newer rows are applied to older ones; range tombstones are not applied."""
     values: dict[bytes, bytes] = {}
     for row in sorted(unmerged, key=lambda row: row.sequence):
@@ -126,12 +126,12 @@ def merged(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
     return values
 
 
-def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[bytes, bytes]]:
-    listed = {file.name: file for file in files}
-    manifest = checked_manifest(list(listed.values()), read_file, states)
+def rows_by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[bytes, bytes]]:
+    file_by_name = {file.name: file for file in files}
+    manifest = checked_manifest(list(file_by_name.values()), read_file, states)
     return {
-        family.name: merged(
-            row for live in family.files for row in check_file(read_file(listed[live.name]), live, family.name)
+        family.name: merged_rows(
+            row for live in family.files for row in check_file(read_file(file_by_name[live.name]), live, family.name)
         )
         for family in manifest.column_families
         if family.name != "default"
@@ -147,24 +147,24 @@ def test_file_of_the_oldest_release_of_flink_is_read() -> None:
     assert b"".join(BlockChecksums(table).checked([FLINK_1_7])) == FLINK_1_7
 
 
-@pytest.mark.parametrize("name", FLINK)
+@pytest.mark.parametrize("name", FIXTURE_NAMES)
 def test_rows_of_flinks_files_equal_those_that_rocksdb_reads(name: str, tmp_path: Path) -> None:
     """Files that Flink clipped also hold rows that a range tombstone hides."""
-    clipped = "2to3" in name or "imported" in name
+    is_clipped = "2to3" in name or "imported" in name
     for database in databases(name):
         expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
         prefix = prefix_size(database.max_parallelism)
         rows_by_key: Rows = {
             (state, int.from_bytes(key[:prefix], "big"), key[prefix:]): value
-            for state, rows in by_state(database.files, database.states).items()
+            for state, rows in rows_by_state(database.files, database.states).items()
             for key, value in rows.items()
         }
         assert expected
         assert {row: rows_by_key[row] for row in expected} == expected
-        assert clipped or rows_by_key.keys() == expected.keys()
+        assert is_clipped or rows_by_key.keys() == expected.keys()
 
 
-@pytest.mark.parametrize("name", FLINK)
+@pytest.mark.parametrize("name", FIXTURE_NAMES)
 def test_flink_2_writes_xxh3_checksums_and_flink_1_crc32c(name: str) -> None:
     """Flink 1 cannot read XXH3 checksums, so files of Flink 2 cannot go back to Flink 1."""
     tables = [read_file(file) for database in databases(name) for file in database.files if file.name.endswith(".sst")]
@@ -183,7 +183,7 @@ def fill(writer: Writer) -> None:
         writer.delete("values", bytes([i * 128 // 3000]) + b"key-%05d" % i)
 
 
-TABLES = [
+TABLE_FORMATS = [
     "format_version=5",
     "format_version=5;checksum=kXXH3",
     "format_version=5;checksum=kxxHash",
@@ -198,21 +198,21 @@ TABLES = [
 
 
 @pytest.mark.parametrize(
-    ("table", "compression"),
+    ("table_format", "compression"),
     [
-        *((table, "kSnappyCompression") for table in TABLES),
-        *((TABLES[0], f"k{name}Compression") for name in ("No", "Zlib", "BZip2", "LZ4", "LZ4HC")),
-        (TABLES[0], "kZSTD"),
+        *((table_format, "kSnappyCompression") for table_format in TABLE_FORMATS),
+        *((TABLE_FORMATS[0], f"k{name}Compression") for name in ("No", "Zlib", "BZip2", "LZ4", "LZ4HC")),
+        (TABLE_FORMATS[0], "kZSTD"),
     ],
 )
 def test_tables_of_every_supported_format_and_compression_are_read(
-    table: str, compression: str, tmp_path: Path
+    table_format: str, compression: str, tmp_path: Path
 ) -> None:
-    options = f"{MERGE};compression={compression};block_based_table_factory={{{table}}}"
+    options = f"{MERGE};compression={compression};block_based_table_factory={{{table_format}}}"
     with written(tmp_path / "db", STATES, options) as writer:
         fill(writer)
         files = writer.checkpoint(tmp_path / "checkpoint")
-        rows = by_state(files, STATES)
+        rows = rows_by_state(files, STATES)
     assert rows == writer.model
     sizes = [file.length for file in files if file.name.endswith(".sst")]
     assert max(sizes) > 20_000
@@ -224,27 +224,27 @@ CHANGE = st.tuples(st.sampled_from(KEYS), st.none() | st.binary(max_size=300))
 
 @settings(max_examples=examples(150))
 @given(
-    table=st.sampled_from(TABLES),
+    table_format=st.sampled_from(TABLE_FORMATS),
     compression=st.sampled_from(["kNoCompression", "kSnappyCompression", "kLZ4Compression", "kZSTD"]),
     block_size=st.integers(64, 4096),
     read_at_once=st.integers(1, 5000),
-    flushed=st.lists(st.lists(CHANGE, min_size=1, max_size=40), min_size=1, max_size=4),
+    flushed_changes=st.lists(st.lists(CHANGE, min_size=1, max_size=40), min_size=1, max_size=4),
     is_list=st.booleans(),
     compacts=st.booleans(),
 )
 def test_entries_of_any_history_give_what_rocksdb_reads(
-    table: str,
+    table_format: str,
     compression: str,
     block_size: int,
     read_at_once: int,
-    flushed: list[list[tuple[bytes, bytes | None]]],
+    flushed_changes: list[list[tuple[bytes, bytes | None]]],
     is_list: bool,
     compacts: bool,
 ) -> None:
-    options = f"{MERGE};compression={compression};block_based_table_factory={{block_size={block_size};{table}}}"
+    options = f"{MERGE};compression={compression};block_based_table_factory={{block_size={block_size};{table_format}}}"
     state = "lists" if is_list else "values"
     with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES, options) as writer:
-        for changes in flushed:
+        for changes in flushed_changes:
             for key, value in changes:
                 if value is None:
                     writer.delete(state, key)
@@ -255,7 +255,7 @@ def test_entries_of_any_history_give_what_rocksdb_reads(
             writer.compact(state)
         files = writer.checkpoint(Path(folder, "checkpoint"))
         with patch.object(entries_module, "_BYTES_AT_ONCE", read_at_once):
-            assert by_state(files, STATES) == writer.model
+            assert rows_by_state(files, STATES) == writer.model
         assert writer.rows(state) == writer.model[state]
 
 
@@ -316,19 +316,19 @@ def test_only_footer_index_and_wanted_blocks_are_read(tmp_path: Path) -> None:
         writer.compact("values")
         files = writer.checkpoint(tmp_path / "checkpoint")
     data = max((read_file(file) for file in files if file.name.endswith(".sst")), key=len)
-    reads: list[int] = []
+    read_lengths: list[int] = []
 
     def read(start: int, length: int) -> bytes:
-        reads.append(length)
+        read_lengths.append(length)
         return data[start : start + length]
 
     table = SstTable(read, len(data), "some.sst")
-    assert reads == [4096]
+    assert read_lengths == [4096]
     blocks = list(table.index_entries())
     assert len(blocks) > 10
-    assert reads == [4096] or reads == [4096, table.index_size]
+    assert read_lengths == [4096] or read_lengths == [4096, table.index_size]
     list(table.rows(blocks[1].handle))
-    assert reads[-1] == blocks[1].handle.size + 5
+    assert read_lengths[-1] == blocks[1].handle.size + 5
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
@@ -338,9 +338,9 @@ def test_damaged_table_gives_the_same_rows_or_is_refused(name: str) -> None:
     expected = rows_of(opened(data))
     errors = []
     for at in range(len(data)):
-        damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
+        damaged_table = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
         try:
-            assert rows_of(opened(damaged)) == expected
+            assert rows_of(opened(damaged_table)) == expected
         except RescaleError as error:
             errors.append(error)
     assert len(errors) > len(data) * 0.9

@@ -32,9 +32,9 @@ def test_index_with_delta_encoded_handles_is_read() -> None:
 @pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
 def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
     """The size is stored plainly, or as the difference from the previous size. Later code needs sizes above zero."""
-    smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
+    delta_encoded_entry = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
     form = IndexFormat(has_user_keys=True, is_delta_encoded=True, has_first_keys=False)
-    for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):
+    for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + delta_encoded_entry):
         with pytest.raises(SnapshotError, match="an index names an empty block"):
             list(index_entries(block + ONE_RESTART, form, "some.sst", 0))
 
@@ -67,17 +67,17 @@ def test_block_of_random_bytes_is_read_or_refused(data: bytes, form: IndexFormat
             list(index_entries(block, form, "", 0))
 
 
-TABLE = read_file(next(file for file in databases("2-rocksdb-native")[0].files if file.name.endswith(".sst")))
+TABLE_BYTES = read_file(next(file for file in databases("2-rocksdb-native")[0].files if file.name.endswith(".sst")))
 
 
 @given(st.integers(0, 52), st.binary(max_size=12))
 def test_damaged_footer_is_read_or_refused(at: int, data: bytes) -> None:
-    footer = TABLE[-53:]
+    footer = TABLE_BYTES[-53:]
     with suppress(RescaleError):
-        read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE), "", 0)
+        read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE_BYTES), "", 0)
 
 
 @given(st.dictionaries(st.sampled_from(["data.size", "num.entries", "column.family.name"]), st.binary(max_size=12)))
-def test_random_incomplete_properties_are_refused(by_name: dict[str, bytes]) -> None:
+def test_random_incomplete_properties_are_refused(value_by_name: dict[str, bytes]) -> None:
     with pytest.raises(RescaleError):
-        read_properties({f"rocksdb.{name}".encode(): data for name, data in by_name.items()}, "", 0)
+        read_properties({f"rocksdb.{name}".encode(): data for name, data in value_by_name.items()}, "", 0)

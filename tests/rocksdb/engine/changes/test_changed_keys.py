@@ -29,7 +29,7 @@ from rescale.text.errors import SnapshotError
 from support.slow import slow_but
 
 DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
-LEVELS = 4
+LEVEL_COUNT = 4
 KEYS = [bytes([group, *name]) for group in (0, 1) for name in (b"a", b"ab", b"b", b"c", b"d", b"e")]
 BEGIN, END = b"\0", b"\2"
 
@@ -59,7 +59,7 @@ class File:
 class Tree:
     """A model of an LSM tree: levels of files; those of level 0 overlap, the newest first."""
 
-    levels: list[list[File]] = field(default_factory=lambda: [[] for _ in range(LEVELS)])
+    levels: list[list[File]] = field(default_factory=lambda: [[] for _ in range(LEVEL_COUNT)])
     sequence: int = 0
 
     def copied(self) -> Tree:
@@ -121,7 +121,7 @@ def _value(entries: Sequence[Entry]) -> bytes | None:
 
 def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
     """Return the entries that a compaction leaves; in the last level, no deletions, and 0 as all sequence numbers."""
-    left: list[Entry] = []
+    entries_left: list[Entry] = []
     for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
         merged = list(own)
         base = next((i for i, entry in enumerate(merged) if entry.kind != MERGE), None)
@@ -129,10 +129,10 @@ def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
         if is_last or (base is not None and base > 0):
             value = _value(merged)
             if value is not None:
-                left.append(Entry(key, 0 if is_last else merged[0].sequence, VALUE, value))
+                entries_left.append(Entry(key, 0 if is_last else merged[0].sequence, VALUE, value))
         else:
-            left += merged
-    return tuple(left)
+            entries_left += merged
+    return tuple(entries_left)
 
 
 class BlocksOfEntries:
@@ -140,8 +140,8 @@ class BlocksOfEntries:
 
     path = "/somewhere/000001.sst"
 
-    def __init__(self, entries: Sequence[Entry], at_once: int, sequence: int = 0) -> None:
-        self._blocks = [encoded(entries[i : i + at_once]) for i in range(0, len(entries), at_once)]
+    def __init__(self, entries: Sequence[Entry], entries_per_block: int, sequence: int = 0) -> None:
+        self._blocks = [encoded(entries[i : i + entries_per_block]) for i in range(0, len(entries), entries_per_block)]
         self.properties = type("Properties", (), {"global_sequence": sequence})
 
     def data_blocks(self) -> tuple[Longs, Longs]:
@@ -172,7 +172,7 @@ def live_file(level: int, file: File) -> LiveFile:
     return LiveFile(level, file.number, 1, first, last, min(sequences), max(sequences))
 
 
-class Chosen(NamedTuple):
+class CandidateKeys(NamedTuple):
     """The candidate keys, in order.
 
     `decided` has the new values of those that the entries decide (None for a deletion). `merged` are the keys whose
@@ -184,7 +184,7 @@ class Chosen(NamedTuple):
     merged: list[bytes]
 
 
-def chosen_by(batches: Iterable[Candidates]) -> Chosen:
+def candidates_in(batches: Iterable[Candidates]) -> CandidateKeys:
     keys, decided, merged = list[bytes](), dict[bytes, bytes | None](), list[bytes]()
     for batch in batches:
         entries = batch.decided
@@ -195,25 +195,29 @@ def chosen_by(batches: Iterable[Candidates]) -> Chosen:
         decided |= zip(entries.key_column, values, strict=True)
         merged += batch.merged
         keys += sorted([*batch.undecided, *entries.key_column, *batch.merged])
-    return Chosen(keys, decided, merged)
+    return CandidateKeys(keys, decided, merged)
 
 
-def candidates(before: Tree, after: Tree, at_once: int = 2) -> Chosen:
+def candidates_between(before: Tree, after: Tree, entries_per_block: int = 2) -> CandidateKeys:
     earlier, later = before.files, after.files
 
-    def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[UnsharedTable]:
+    def unshared_tables(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[UnsharedTable]:
         return [
-            UnsharedTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, at_once)))
+            UnsharedTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, entries_per_block)))
             for number, (level, file) in files.items()
             if number not in others
         ]
 
     shared = [live_file(level, file) for number, (level, file) in later.items() if number in earlier]
-    last = max((entry.sequence for _, file in earlier.values() for entry in file.entries), default=0)
-    return chosen_by(changed_keys(own(earlier, later), own(later, earlier), shared, BEGIN, END, last))
+    last_sequence = max((entry.sequence for _, file in earlier.values() for entry in file.entries), default=0)
+    return candidates_in(
+        changed_keys(
+            unshared_tables(earlier, later), unshared_tables(later, earlier), shared, BEGIN, END, last_sequence
+        )
+    )
 
 
-def histories(rng: Random) -> Iterator[Tree]:
+def history(rng: Random) -> Iterator[Tree]:
     """Draw the successive states of a database, which sometimes returns to an earlier state."""
     tree, states = Tree(), [Tree()]
     for _ in range(rng.randint(2, 14)):
@@ -224,25 +228,25 @@ def histories(rng: Random) -> Iterator[Tree]:
             values = [b"" if kind == DELETION else rng.choice([b"x", b"y"]) for kind in kinds]
             tree.write(list(zip(keys, kinds, values, strict=True)))
         elif step < 0.9:
-            tree.compact(rng.randrange(LEVELS - 1), rng)
+            tree.compact(rng.randrange(LEVEL_COUNT - 1), rng)
         else:
             tree = rng.choice(states).copied()
         states.append(tree.copied())
     yield from states
 
 
-@pytest.mark.parametrize("read_at_once", [1, 1 << 20])
+@pytest.mark.parametrize("bytes_at_once", [1, 1 << 20])
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 4, range(20)))
 def test_keys_with_differing_values_are_always_found(
-    monkeypatch: pytest.MonkeyPatch, read_at_once: int, seed: int
+    monkeypatch: pytest.MonkeyPatch, bytes_at_once: int, seed: int
 ) -> None:
-    monkeypatch.setattr(entry_batches, "_BYTES_AT_ONCE", read_at_once)
+    monkeypatch.setattr(entry_batches, "_BYTES_AT_ONCE", bytes_at_once)
     rng = Random(seed)
     for _ in range(25):
-        states = list(histories(rng))
+        states = list(history(rng))
         for _ in range(6):
             before, after = rng.choice(states), rng.choice(states)
-            chosen = candidates(before, after, rng.randint(1, 3))
+            chosen = candidates_between(before, after, rng.randint(1, 3))
             assert chosen.keys == sorted(set(chosen.keys))
             old, new = before.live(), after.live()
             differing = {key for key in KEYS if old.get(key) != new.get(key)}
@@ -253,7 +257,7 @@ def test_keys_with_differing_values_are_always_found(
 
 def compacted_to_the_end(tree: Tree) -> Tree:
     compacted, rng = tree.copied(), Random(1)
-    for level in range(LEVELS - 1):
+    for level in range(LEVEL_COUNT - 1):
         while compacted.levels[level]:
             compacted.compact(level, rng)
     return compacted
@@ -262,13 +266,15 @@ def compacted_to_the_end(tree: Tree) -> Tree:
 def test_keys_of_rows_that_compaction_only_moved_are_no_candidates() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x" + key) for key in KEYS])
-    moved = compacted_to_the_end(tree)
-    assert moved.files.keys().isdisjoint(tree.files)
-    assert candidates(tree, moved).keys == []
-    assert candidates(moved, compacted_to_the_end(moved)).keys == []
-    moved.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
-    assert candidates(tree, moved) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None}, [])
-    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}, []), "sequence numbers are gone"
+    compacted_tree = compacted_to_the_end(tree)
+    assert compacted_tree.files.keys().isdisjoint(tree.files)
+    assert candidates_between(tree, compacted_tree).keys == []
+    assert candidates_between(compacted_tree, compacted_to_the_end(compacted_tree)).keys == []
+    compacted_tree.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
+    assert candidates_between(tree, compacted_tree) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None}, [])
+    assert candidates_between(tree, compacted_to_the_end(compacted_tree)) == ([KEYS[3], KEYS[5]], {}, []), (
+        "sequence numbers are gone"
+    )
 
 
 def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None:
@@ -278,19 +284,19 @@ def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None
     newest = File((Entry(key, 9, VALUE, b"x"),))
     before, after = Tree([[newest], [newer], [], []]), Tree([[], [newer], [], [bottom]])
     assert (before.live()[key], after.live()[key]) == (b"x", b"newer")
-    assert candidates(before, after).keys == [key]
-    with_a_newer_one = File((*newer.entries, Entry(KEYS[2], 12, VALUE, b"newer")))
-    before.levels[1] = after.levels[1] = [with_a_newer_one]
-    assert candidates(before, after).keys == [key]
-    elsewhere = File((Entry(KEYS[1], 7, VALUE, b"newer"),))
-    before.levels[1] = after.levels[1] = [elsewhere]
-    assert candidates(before, after).keys == []
-    written_later = File((Entry(key, 12, VALUE, b"later"),))
-    before.levels[0], after.levels[0] = [written_later, newest], [written_later]
-    assert candidates(before, after).keys == [], "no entry of the other files is older than the row was"
+    assert candidates_between(before, after).keys == [key]
+    file_with_newer_key = File((*newer.entries, Entry(KEYS[2], 12, VALUE, b"newer")))
+    before.levels[1] = after.levels[1] = [file_with_newer_key]
+    assert candidates_between(before, after).keys == [key]
+    file_of_other_key = File((Entry(KEYS[1], 7, VALUE, b"newer"),))
+    before.levels[1] = after.levels[1] = [file_of_other_key]
+    assert candidates_between(before, after).keys == []
+    later_file = File((Entry(key, 12, VALUE, b"later"),))
+    before.levels[0], after.levels[0] = [later_file, newest], [later_file]
+    assert candidates_between(before, after).keys == [], "no entry of the other files is older than the row was"
 
 
-Written = tuple[tuple[int, int, bytes], ...]
+EntriesOfKey = tuple[tuple[int, int, bytes], ...]
 """Entries of one key: (sequence number, kind, value)."""
 
 
@@ -318,7 +324,7 @@ Written = tuple[tuple[int, int, bytes], ...]
     ],
 )
 def test_entries_decide_whether_a_key_is_a_candidate(
-    earlier: list[Written], later: list[Written], is_found: bool
+    earlier: list[EntriesOfKey], later: list[EntriesOfKey], is_found: bool
 ) -> None:
     """Each inner list holds the entries of one file. A newer value or deletion decides alone."""
     sides = [
@@ -328,7 +334,7 @@ def test_entries_decide_whether_a_key_is_a_candidate(
         ]
         for files in (earlier, later)
     ]
-    chosen = chosen_by(changed_keys(*sides, [], BEGIN, END, 7))
+    chosen = candidates_in(changed_keys(*sides, [], BEGIN, END, 7))
     assert chosen.keys == [KEYS[0]] * is_found
     newest = max((entry for file in later for entry in file), default=(0, VALUE, b""))
     is_newer = newest[0] > 7 and is_found
@@ -343,8 +349,8 @@ def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None
         UnsharedTable(live_file(1, file), cast(SstTable, BlocksOfEntries(file.entries, 1, sequence)))
         for sequence in (4, 5)
     ]
-    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
-    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {}, [])
+    assert candidates_in(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
+    assert candidates_in(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {}, [])
     assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END, 4))
 
 
@@ -354,14 +360,14 @@ def test_changed_keys_are_limited_to_the_range() -> None:
     files = [
         UnsharedTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1))) for file in tree.levels[0]
     ]
-    in_range = chosen_by(changed_keys([], files, [], b"\0b", b"\1b", 0))
+    in_range = candidates_in(changed_keys([], files, [], b"\0b", b"\1b", 0))
     assert in_range.keys == [key for key in KEYS if b"\0b" <= key < b"\1b"]
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_unsorted_rows_are_refused(at_once: int) -> None:
+@pytest.mark.parametrize("entries_per_block", [1, 2])
+def test_unsorted_rows_are_refused(entries_per_block: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
-    own = UnsharedTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, at_once)))
+    own = UnsharedTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, entries_per_block)))
     with pytest.raises(SnapshotError, match="not sorted"):
         list(changed_keys([], [own], [], BEGIN, END, 0))
 
