@@ -92,8 +92,8 @@ def _shape_option(of_all: int | None, exceptions: Mapping[str, int] | None = Non
     return single_operators if of_all is None else [str(of_all), *single_operators]
 
 
-def everything(parallelism: int, maximum: int | None = 128, /, **parameters: int) -> Job:
-    return Job("everything", parallelism, {"seed": 11 + parallelism, **parameters}, max_parallelism=maximum)
+def everything(parallelism: int, max_parallelism: int | None = 128, /, **parameters: int) -> Job:
+    return Job("everything", parallelism, {"seed": 11 + parallelism, **parameters}, max_parallelism=max_parallelism)
 
 
 def graph(scenario: str, parallelism: int, **parameters: int) -> Job:

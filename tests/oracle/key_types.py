@@ -26,6 +26,6 @@ KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
 """Types of keys whose subclass differs between subtasks."""
 
 
-def keyed(parallelism: int, maximum: int, *types: str) -> Job:
+def keyed(parallelism: int, max_parallelism: int, *types: str) -> Job:
     """Return a job with one operator keyed by each type."""
-    return Job("keyed", parallelism, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=maximum)
+    return Job("keyed", parallelism, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=max_parallelism)

@@ -70,15 +70,19 @@ def rounds(seed: int, count: int) -> Iterator[Round]:
         is_native = kind != "canonical"
         result_format = random.choice(_FORMATS if is_native else _FORMATS[:2])
         state_format = (job.backend if is_native else "canonical") if result_format == "keep" else result_format
-        maximum = random.choice((job.max_parallelism or 128, *_MAXIMA))
-        parallelism = random.randint(1, min(7, maximum))
+        max_parallelism = random.choice((job.max_parallelism or 128, *_MAXIMA))
+        parallelism = random.randint(1, min(7, max_parallelism))
         may_refer = state_format == "rocksdb" and is_native and job.backend == "rocksdb"
         files = "refer" if may_refer and random.random() < 0.3 else "copy"
         backend = random.choice(("hashmap", "rocksdb")) if state_format == "canonical" else state_format
         options = _draw_options(random, state_format, backend, kept_on_heap=is_native and job.configuration == _ON_HEAP)
         claim_mode = "CLAIM" if files == "copy" and random.random() < 0.3 else "NO_CLAIM"
         job = job.with_(
-            parallelism=parallelism, max_parallelism=maximum, backend=backend, configuration=options, exceptions={}
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            backend=backend,
+            configuration=options,
+            exceptions={},
         )
         kind = _draw_kind(random, options)
         yield Round(result_format, files, job, line, claim_mode, kind)

@@ -25,18 +25,25 @@ WAITING_JOB = graph("graphs.Waiting", 2)
 
 @dataclass(frozen=True)
 class Case:
-    """A snapshot of `job`, at parallelism 3 and the max parallelism `maximum`, restored `onto` a backend."""
+    """A snapshot of `job`, at parallelism 3 and `max_parallelism`, restored `onto` a backend."""
 
     job: Job
     backend: str
-    maximum: int
+    max_parallelism: int
     format: str = "keep"
     onto: str = ""
     kind: str = "native"
 
     @property
     def name(self) -> str:
-        parts = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.format, self.onto or self.backend)
+        parts = (
+            self.job.scenario,
+            self.kind,
+            self.backend,
+            str(self.max_parallelism),
+            self.format,
+            self.onto or self.backend,
+        )
         return "-".join(parts)
 
 
@@ -63,9 +70,9 @@ def test_flink_continues_from_rescaled_asynchronous_state(flink_2: Flink, tmp_pa
     source = flink_2.snapshot(job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
     execute_without_spark(
-        plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.format)
+        plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.max_parallelism)], format=case.format)
     )
-    restored_job = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
+    restored_job = job.with_(parallelism=3, max_parallelism=case.max_parallelism, backend=case.onto or case.backend)
     verdict = flink_2.restore(target, job, restored_job, next_kind=case.kind, keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.comparisons["results"] > 50, verdict

@@ -42,7 +42,7 @@ class Case:
     options: dict[str, str]
     kinds: tuple[str, ...]
     parallelism: int
-    maximum: int
+    max_parallelism: int
     onto: str
     restored_options: dict[str, str] | None = None
     first_kind: str = ""
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        shapes = f"{self.job.parallelism}to{self.parallelism}-{self.job.max_parallelism}to{self.maximum}"
+        shapes = f"{self.job.parallelism}to{self.parallelism}-{self.job.max_parallelism}to{self.max_parallelism}"
         return f"{self.label}-{shapes}-{self.onto}"
 
 
@@ -147,7 +147,7 @@ def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case
         str(target),
         [str(case.parallelism)],
         [str(tmp_path / "first")],
-        max_parallelism=[str(case.maximum)],
+        max_parallelism=[str(case.max_parallelism)],
         format="canonical",
     )
     execute(plan)
@@ -159,7 +159,7 @@ def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case
     shutil.rmtree(tmp_path / "first", ignore_errors=True)
     restored_job = case.job.with_(
         parallelism=case.parallelism,
-        max_parallelism=case.maximum,
+        max_parallelism=case.max_parallelism,
         backend=case.onto,
         configuration=case.restored_options or {},
     )

@@ -41,12 +41,12 @@ def test_flink_restores_a_chain_with_different_max_parallelisms_with_wrong_state
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("maximum", ["64", "1000"])
+@pytest.mark.parametrize("max_parallelism", ["64", "1000"])
 def test_flink_may_refuse_a_chain_with_different_max_parallelisms_by_a_vague_error(
-    flink: Flink, tmp_path: Path, maximum: str
+    flink: Flink, tmp_path: Path, max_parallelism: str
 ) -> None:
     source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
-    exit_code, _ = run(source, target, "--max-parallelism", f"first={maximum}", "--yes")
+    exit_code, _ = run(source, target, "--max-parallelism", f"first={max_parallelism}", "--yes")
     assert exit_code == 0
     with pytest.raises(FlinkError, match="Could not restore keyed state backend"):
         flink.restore(target, JOB, JOB)

@@ -49,7 +49,7 @@ WAVE_COUNT = sum(kinds.count("wave") for kinds in KINDS_BY_ROUND)
 class Case:
     line: str
     parallelism: int
-    maximum: int
+    max_parallelism: int
     configuration: tuple[tuple[str, str], ...] = tuple(INCREMENTAL.items())
 
     @property
@@ -80,10 +80,12 @@ def test_continued_rounds_give_what_a_full_run_gives(
     flink = retaining_flink(case.line)
     first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
     shape = [str(case.parallelism)]
-    execute_without_spark(plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.maximum)]))
+    execute_without_spark(
+        plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.max_parallelism)])
+    )
     for number, (before, source) in enumerate(pairwise([first, *later]), 1):
         target, base = tmp_path / str(number), tmp_path / str(number - 1)
-        plan = plan_continued(str(source), str(target), str(base), shape, [str(case.maximum)])
+        plan = plan_continued(str(source), str(target), str(base), shape, [str(case.max_parallelism)])
         assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
         assert changes.total("read") == plan.bytes_compared, "diff --by-file differs from what a round reads"
@@ -94,7 +96,9 @@ def test_continued_rounds_give_what_a_full_run_gives(
             state for operator in difference.operators for state in operator.states if not state.equal
         ]
     full_target = tmp_path / "full"
-    execute_without_spark(plan_rescale(str(later[-1]), str(full_target), shape, max_parallelism=[str(case.maximum)]))
+    execute_without_spark(
+        plan_rescale(str(later[-1]), str(full_target), shape, max_parallelism=[str(case.max_parallelism)])
+    )
     assert diff(open_snapshot(str(target)), open_snapshot(str(full_target))).equal
     levels = {
         file.level
@@ -105,7 +109,7 @@ def test_continued_rounds_give_what_a_full_run_gives(
     }
     assert levels == {6, 5, 4, 3, 2}, "the levels are not those of the base and the four rounds with changes"
     job_after_waves = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVE_COUNT})
-    rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+    rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.max_parallelism)
     verdict = flink.restore(target, job_after_waves, rescaled_job, next_kind="checkpoint")
     assert verdict.ok, verdict
 

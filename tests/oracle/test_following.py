@@ -54,7 +54,7 @@ WAVE_COUNT = kinds_of_the_job().count("wave")
 @contextmanager
 def running_follower(job_directory: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
     """Run `rescale follow` in a process, as users do, while the job runs."""
-    shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.maximum)]
+    shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.max_parallelism)]
     arguments = ["follow", str(job_directory), "--target", str(target), *shape, "--output", "json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "rescale", *arguments], stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -126,11 +126,13 @@ def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Ca
         assert diff(open_snapshot(source), open_snapshot(str(target))).equal
         full_target = tmp_path / "full"
         shape = [str(case.parallelism)]
-        execute_without_spark(plan_rescale(source, str(full_target), shape, max_parallelism=[str(case.maximum)]))
+        execute_without_spark(
+            plan_rescale(source, str(full_target), shape, max_parallelism=[str(case.max_parallelism)])
+        )
         assert diff(open_snapshot(str(target)), open_snapshot(str(full_target))).equal
         names_beside_target = {path.name for path in Path(f"{target}.rescale").iterdir()}
         assert not names_beside_target & {"pins", "rounds", "follower.json"}
         job_after_waves = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVE_COUNT})
-        rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+        rescaled_job = case.job.with_(parallelism=case.parallelism, max_parallelism=case.max_parallelism)
         verdict = flink.restore(target, job_after_waves, rescaled_job, next_kind="checkpoint")
         assert verdict.ok, verdict

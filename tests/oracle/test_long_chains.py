@@ -41,14 +41,14 @@ COMPACT_OFTEN = {
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of checkpoints at parallelism 3 of `old_maximum`, rescaled to `parallelisms` of `new_maximum`.
+    """Checkpoints at parallelism 3 of `old_max_parallelism`, rescaled to `parallelisms` of `new_max_parallelism`.
 
     With `scaled_out`, Flink has scaled the job out from parallelism 2 before the first checkpoint.
     """
 
     line: str
-    old_maximum: int
-    new_maximum: int
+    old_max_parallelism: int
+    new_max_parallelism: int
     configuration: dict[str, str]
     scaled_out: bool
     parallelisms: tuple[int, ...]
@@ -57,11 +57,16 @@ class Chain:
     def job(self) -> Job:
         parameters = {"seed": 5, "keys": 80, "turn": TURN_WAVE}
         return Job(
-            "churn", 3, parameters, max_parallelism=self.old_maximum, configuration=self.configuration, **ROCKSDB
+            "churn",
+            3,
+            parameters,
+            max_parallelism=self.old_max_parallelism,
+            configuration=self.configuration,
+            **ROCKSDB,
         )
 
     def __str__(self) -> str:
-        return f"{self.line}-{self.old_maximum}to{self.new_maximum}"
+        return f"{self.line}-{self.old_max_parallelism}to{self.new_max_parallelism}"
 
 
 CHAINS = [
@@ -100,7 +105,7 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
     Return the last result, and for each round the number of records by state.
     """
     base = newest = home / f"{parallelism}-0"
-    shape, maximum = [str(parallelism)], [str(chain.new_maximum)]
+    shape, maximum = [str(parallelism)], [str(chain.new_max_parallelism)]
     execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(home)], max_parallelism=maximum))
     skipped: list[Path] = []
     kinds, record_counts_by_round = set[RoundKind](), list[dict[str, int]]()
@@ -138,7 +143,7 @@ def test_long_chain_of_rounds_gives_what_a_full_run_gives(
         assert "early" in record_counts_by_round[0]
         assert "early" not in record_counts_by_round[-1], "rows of a state that has ended"
         full_target = tmp_path / f"full-{parallelism}"
-        maximum = [str(chain.new_maximum)]
+        maximum = [str(chain.new_max_parallelism)]
         plan = plan_rescale(
             str(checkpoints[-1]), str(full_target), [str(parallelism)], [str(tmp_path)], max_parallelism=maximum
         )
@@ -147,6 +152,6 @@ def test_long_chain_of_rounds_gives_what_a_full_run_gives(
             difference = diff(other, open_snapshot(str(result)))
             assert difference.equal, [state for op in difference.operators for state in op.states if not state.equal]
         job_after_waves = chain.job.with_(parameters={**chain.job.parameters, "waves": waves})
-        rescaled_job = chain.job.with_(parallelism=parallelism, max_parallelism=chain.new_maximum)
+        rescaled_job = chain.job.with_(parallelism=parallelism, max_parallelism=chain.new_max_parallelism)
         verdict = flink.restore(result, job_after_waves, rescaled_job, next_kind="checkpoint")
         assert verdict.ok, verdict

@@ -122,20 +122,20 @@ def test_impossible_max_parallelism_is_refused_by_the_plan(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
 
 
-@pytest.mark.parametrize("maximum", ["1000", slow("64")])
-def test_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
+@pytest.mark.parametrize("max_parallelism", ["1000", slow("64")])
+def test_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, max_parallelism: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))
     assert key_group_of(flink, record.key) == record.key_group
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
     with pytest.raises(IntegrityError) as raised:
-        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[maximum])
+        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[max_parallelism])
     _assert_names(raised.value, flink, record)
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
-@pytest.mark.parametrize("maximum", [slow("1000"), "64"])
-def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
+@pytest.mark.parametrize("max_parallelism", [slow("1000"), "64"])
+def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, max_parallelism: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
     first, last = next(records(source)), list(records(source))[-1]
     assert first.key_group != last.key_group
@@ -143,7 +143,7 @@ def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, m
     first.write_key(keys[1])
     last.write_key(keys[0])
     with pytest.raises(IntegrityError) as raised:
-        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[maximum])
+        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[max_parallelism])
     _assert_names(raised.value, flink, first if keys[1].hex() in str(raised.value) else last)
     assert not (tmp_path / "target" / "_metadata").exists()
 

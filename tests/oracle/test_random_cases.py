@@ -25,7 +25,7 @@ OPTIONS: Sequence[Mapping[str, str]] = (
     {"state.backend.rocksdb.timer-service.factory": "HEAP"},
     {"state.backend.rocksdb.memory.partitioned-index-filters": "true"},
 )
-LARGEST_MAXIMUM = 2000
+LARGEST_MAX_PARALLELISM = 2000
 """Largest max parallelism here. The tables of cases have larger ones, for which Flink needs a long time."""
 
 
@@ -51,31 +51,31 @@ def draw_case(seed: int) -> DrawnCase:
     if is_native and job.backend == "rocksdb" and random.random() < 0.3:
         return DrawnCase(job, kind, job, next_kind)
     parallelism = random.randint(1, 9)
-    maximum = job.max_parallelism
+    max_parallelism = job.max_parallelism
     if not (is_native and job.backend == "hashmap") and "raw_keyed" not in job.parameters and random.random() < 0.7:
-        maximum = _draw_maximum(random, parallelism)
-    elif maximum is not None:
-        parallelism = min(parallelism, maximum)
+        max_parallelism = _draw_max_parallelism(random, parallelism)
+    elif max_parallelism is not None:
+        parallelism = min(parallelism, max_parallelism)
     return DrawnCase(
         job,
         kind,
         job.with_(
             parallelism=parallelism,
-            max_parallelism=maximum,
+            max_parallelism=max_parallelism,
             exceptions={},
             backend="hashmap" if is_native and job.backend == "hashmap" else random.choice(("hashmap", "rocksdb")),
             configuration={},
         ),
         next_kind,
         "canonical" if is_native and job.backend == "rocksdb" else "keep",
-        {"parallelism": [str(parallelism)], "max_parallelism": [str(maximum)]},
+        {"parallelism": [str(parallelism)], "max_parallelism": [str(max_parallelism)]},
     )
 
 
 def _draw_job(random: Random) -> Job:
     scenario = random.choice(SCENARIOS)
     parallelism = random.randint(1, 6)
-    maximum = _draw_maximum(random, max(parallelism, 10))
+    max_parallelism = _draw_max_parallelism(random, max(parallelism, 10))
     parameters = {"seed": random.randrange(1000)}
     exceptions = {}
     if scenario == "everything":
@@ -83,7 +83,7 @@ def _draw_job(random: Random) -> Job:
         parameters |= {switch: 1 for switch in ("lazy", "raw_keyed", "raw_operator") if random.random() < 0.3}
         exceptions = {name: random.randint(1, 7) for name in ("lists", "rules", "states") if random.random() < 0.3}
     elif scenario == "keyed":
-        types = random.sample(HASHED_KEYS, 3) + (random.sample(FOLDED_KEYS, 1) if maximum >= 64 else [])
+        types = random.sample(HASHED_KEYS, 3) + (random.sample(FOLDED_KEYS, 1) if max_parallelism >= 64 else [])
         parameters |= dict.fromkeys(types, 1)
     elif scenario == "churn":
         parameters["keys"] = random.choice((1, 30, 200))
@@ -93,16 +93,16 @@ def _draw_job(random: Random) -> Job:
         parallelism,
         parameters,
         exceptions,
-        maximum,
+        max_parallelism,
         backend=backend,
         compression=random.random() < 0.3,
         configuration=random.choice(OPTIONS) if backend == "rocksdb" else {},
     )
 
 
-def _draw_maximum(random: Random, least: int) -> int:
+def _draw_max_parallelism(random: Random, least: int) -> int:
     """Draw 300, a power of two, the largest max parallelism, or any up to these, but not below `least`."""
-    upper = random.choice((300, 1 << random.randint(4, 10), LARGEST_MAXIMUM))
+    upper = random.choice((300, 1 << random.randint(4, 10), LARGEST_MAX_PARALLELISM))
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
 
 

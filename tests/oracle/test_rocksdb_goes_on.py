@@ -31,7 +31,7 @@ class Case:
     label: str
     kind: str
     parallelism: int
-    maximum: int | None = None
+    max_parallelism: int | None = None
     backend: str = "rocksdb"
     files: str = "copy"
     quick: bool = False
@@ -44,13 +44,13 @@ class Case:
             str(source),
             str(target),
             [str(self.parallelism)],
-            max_parallelism=[str(self.maximum)] if self.maximum else [],
+            max_parallelism=[str(self.max_parallelism)] if self.max_parallelism else [],
             format="rocksdb",
             files=self.files,
         )
         assert any(operator.is_in_rocksdb for operator in plan.operators)
         execute(plan)
-        shape = {"parallelism": self.parallelism, "max_parallelism": self.maximum or CHURN.max_parallelism}
+        shape = {"parallelism": self.parallelism, "max_parallelism": self.max_parallelism or CHURN.max_parallelism}
         return target, CHURN.with_(**ROCKSDB, **shape, configuration=INCREMENTAL)
 
 
@@ -65,7 +65,9 @@ OWNED_CASES = tuple(case for case in CASES if case.files == "copy")
 
 
 def case_name(value: Case | str) -> str:
-    return value if isinstance(value, str) else f"{value.label}-{value.kind}-{value.parallelism}-{value.maximum}"
+    return (
+        value if isinstance(value, str) else f"{value.label}-{value.kind}-{value.parallelism}-{value.max_parallelism}"
+    )
 
 
 @pytest.mark.slow
@@ -83,19 +85,19 @@ def test_third_checkpoint_is_rescaled_by_flink_and_by_rescale(flink: Flink, tmp_
     ):
         assert verdict.ok, verdict
     allowed_prefixes = [str(tmp_path / "life"), str(tmp_path / "source")]
-    for parallelism, maximum in ((2, job.max_parallelism), (4, 256)):
-        target_again = tmp_path / f"again-{maximum}"
+    for parallelism, max_parallelism in ((2, job.max_parallelism), (4, 256)):
+        target_again = tmp_path / f"again-{max_parallelism}"
         execute(
             plan_rescale(
                 str(third_checkpoint),
                 str(target_again),
                 [str(parallelism)],
                 allowed_prefixes,
-                max_parallelism=[str(maximum)],
+                max_parallelism=[str(max_parallelism)],
             )
         )
         verdict = flink.restore(
-            target_again, job_after_waves, job.with_(parallelism=parallelism, max_parallelism=maximum)
+            target_again, job_after_waves, job.with_(parallelism=parallelism, max_parallelism=max_parallelism)
         )
         assert verdict.ok, verdict
 

@@ -44,7 +44,7 @@ class Case:
     options: dict[str, str]
     kinds: tuple[str, ...]
     parallelism: int
-    maximum: int | None = None
+    max_parallelism: int | None = None
     format: str = "keep"
     backend: str = "rocksdb"
     first_parallelism: int | None = None
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        maxima = f"{self.job.max_parallelism}to{self.maximum or self.job.max_parallelism}"
+        maxima = f"{self.job.max_parallelism}to{self.max_parallelism or self.job.max_parallelism}"
         return f"{self.label}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.format}-{self.files}"
 
 
@@ -122,7 +122,7 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
         str(target),
         [str(case.parallelism)],
         [str(tmp_path / "first")],
-        max_parallelism=[str(case.maximum)] if case.maximum else [],
+        max_parallelism=[str(case.max_parallelism)] if case.max_parallelism else [],
         format=case.format,
         files=case.files,
     )
@@ -138,7 +138,7 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
     restored_job = case.job.with_(
         **ROCKSDB,
         parallelism=case.parallelism,
-        max_parallelism=case.maximum or case.job.max_parallelism,
+        max_parallelism=case.max_parallelism or case.job.max_parallelism,
         configuration=HEAP_TIMERS if case.options is HEAP_TIMERS else INCREMENTAL,
     )
     log_size = flink.log.stat().st_size
@@ -173,19 +173,21 @@ def test_flink_continues_from_state_that_was_sorted_in_parts(
 
 
 @pytest.mark.parametrize("configuration", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
-@pytest.mark.parametrize("maximum", [100, slow(200)])
+@pytest.mark.parametrize("max_parallelism", [100, slow(200)])
 def test_flink_continues_from_doubled_timers_of_an_old_release(
-    flink: Flink, tmp_path: Path, maximum: int, configuration: dict[str, str]
+    flink: Flink, tmp_path: Path, max_parallelism: int, configuration: dict[str, str]
 ) -> None:
     """Before Flink 1.16 timers were stored as keyed and as raw keyed state. A job with timers on the heap does not
     restore timers of RocksDB.
     """
     name, target = "1.15.4-full-heap-timers", tmp_path / "target"
     execute(
-        plan_rescale(snapshots.directory(name), str(target), ["3"], max_parallelism=[str(maximum)], format="rocksdb")
+        plan_rescale(
+            snapshots.directory(name), str(target), ["3"], max_parallelism=[str(max_parallelism)], format="rocksdb"
+        )
     )
     job = Job(**json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["job"])
-    restored_job = job.with_(parallelism=3, max_parallelism=maximum, configuration=configuration)
+    restored_job = job.with_(parallelism=3, max_parallelism=max_parallelism, configuration=configuration)
     verdict = flink.restore(target, job, restored_job, next_kind="checkpoint")
     assert verdict.ok, verdict
     assert verdict.comparisons["keyed"] > 0

@@ -25,7 +25,7 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
 
 
 @pytest.mark.parametrize(
-    ("flink_with_s3", "kind", "maximum"),
+    ("flink_with_s3", "kind", "max_parallelism"),
     [
         slow(LINES["1.20"], "native", 128),
         slow(LINES["1.20"], "canonical", 1000),
@@ -35,15 +35,15 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
     indirect=["flink_with_s3"],
 )
 def test_flink_restores_a_result_from_s3(
-    flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, max_parallelism: int
 ) -> None:
     job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
     savepoint = flink_with_s3.snapshot(job, tmp_path, kind)
     bucket = s3.new_bucket("flink")
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
     put_files(savepoint, source)
-    rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
-    restored_job = job.with_(parallelism=3, max_parallelism=maximum)
+    rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(max_parallelism)])
+    restored_job = job.with_(parallelism=3, max_parallelism=max_parallelism)
     verdict = flink_with_s3.restore(target, job, restored_job, per_subtask=True)
     assert verdict.ok, verdict
 

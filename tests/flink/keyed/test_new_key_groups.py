@@ -28,29 +28,29 @@ def record_of_key(number: int) -> Record:
 
 @given(long_keys, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))
 def test_records_get_the_key_groups_of_the_new_max_parallelism(keys: list[int], maxima: tuple[int, int]) -> None:
-    old_maximum, new_maximum = maxima
+    old_max_parallelism, new_max_parallelism = maxima
     records = records_in_buffer(
-        list(map(record_of_key, keys)), [key_group_of_hash(long_code(key), old_maximum) for key in keys]
+        list(map(record_of_key, keys)), [key_group_of_hash(long_code(key), old_max_parallelism) for key in keys]
     )
-    groups, codes = NewKeyGroups(LONG_KEYS, old_maximum, new_maximum).assign(records)
+    groups, codes = NewKeyGroups(LONG_KEYS, old_max_parallelism, new_max_parallelism).assign(records)
     assert groups.dtype == np.int64
-    assert groups.tolist() == [key_group_of_hash(long_code(key), new_maximum) for key in keys]
+    assert groups.tolist() == [key_group_of_hash(long_code(key), new_max_parallelism) for key in keys]
     assert codes is not None
     assert codes.tolist() == list(map(long_code, keys))
 
 
-@pytest.mark.parametrize(("old_maximum", "new_maximum"), [(128, 1000), (128, 64)])
-def test_a_record_in_a_foreign_key_group_is_named(old_maximum: int, new_maximum: int) -> None:
-    groups = [key_group_of_hash(long_code(key), old_maximum) for key in range(5)]
+@pytest.mark.parametrize(("old_max_parallelism", "new_max_parallelism"), [(128, 1000), (128, 64)])
+def test_a_record_in_a_foreign_key_group_is_named(old_max_parallelism: int, new_max_parallelism: int) -> None:
+    groups = [key_group_of_hash(long_code(key), old_max_parallelism) for key in range(5)]
     groups[3] ^= 1
     with pytest.raises(IntegrityError, match="does not give the key group") as caught:
-        NewKeyGroups(LONG_KEYS, old_maximum, new_maximum).assign(
+        NewKeyGroups(LONG_KEYS, old_max_parallelism, new_max_parallelism).assign(
             records_in_buffer(list(map(record_of_key, range(5))), groups)
         )
     error = caught.value
     assert (error.state, error.exit_code) == ("total", 4)
     assert "key bytes 000000000000000300 in" in error.what
-    assert error.expected == f"key group {groups[3]} of {old_maximum}"
+    assert error.expected == f"key group {groups[3]} of {old_max_parallelism}"
     assert error.found == f"key group {groups[3] ^ 1}"
     assert "--key-hash" in str(error.advice)
 

@@ -106,17 +106,19 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
 ) -> None:
     """Clipped databases are dirty: usable alone, but joined they would hide rows of other databases."""
     refused_count = assembled_count = 0
-    for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
-        for number, key_groups in enumerate(ranges(maximum, parallelism)):
+    for operator, ((max_parallelism, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
+        for number, key_groups in enumerate(ranges(max_parallelism, parallelism)):
             chosen_parts = overlapping(parts, key_groups)
-            if len(chosen_parts) > 1 and not all(is_clean(part.source(), key_groups, maximum) for part in chosen_parts):
+            if len(chosen_parts) > 1 and not all(
+                is_clean(part.source(), key_groups, max_parallelism) for part in chosen_parts
+            ):
                 with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
-                    assemble([part.source() for part in chosen_parts], key_groups, maximum)
+                    assemble([part.source() for part in chosen_parts], key_groups, max_parallelism)
                 assert "--format canonical" in (caught.value.advice or "")
                 refused_count += 1
                 continue
-            joined_part = join_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
-            check_our_reading(joined_part, maximum, tmp_path)
+            joined_part = join_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, max_parallelism)
+            check_our_reading(joined_part, max_parallelism, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
                 check(libraries[line], joined_part)
             assembled_count += 1

@@ -49,21 +49,23 @@ def test_assembled_random_databases_pass_the_check(
     seed: int, line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
-    maximum = rng.choice([16, 128, 1000])
-    parts = random_parts(rng, libraries[line], maximum, rng.randint(1, 4), tmp_path)
-    for key_groups in ranges(maximum, rng.randint(1, 6)):
+    max_parallelism = rng.choice([16, 128, 1000])
+    parts = random_parts(rng, libraries[line], max_parallelism, rng.randint(1, 4), tmp_path)
+    for key_groups in ranges(max_parallelism, rng.randint(1, 6)):
         sources = [part.source() for part in overlapping(parts, key_groups)]
-        check_assembled(sources, result_of(assemble(sources, key_groups, maximum)), key_groups, maximum)
+        check_assembled(sources, result_of(assemble(sources, key_groups, max_parallelism)), key_groups, max_parallelism)
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-changing"])
 def test_assembled_databases_of_flink_pass_the_check(name: str, tmp_path: Path) -> None:
-    for (maximum, _), parts in flinks_parts(name, tmp_path).items():
+    for (max_parallelism, _), parts in flinks_parts(name, tmp_path).items():
         for part in parts:
             first, last = part.key_groups.first, part.key_groups.last
             for key_groups in (part.key_groups, KeyGroupRange(first, first + 3), KeyGroupRange(last, last)):
                 sources = [part.source()]
-                check_assembled(sources, result_of(assemble(sources, key_groups, maximum)), key_groups, maximum)
+                check_assembled(
+                    sources, result_of(assemble(sources, key_groups, max_parallelism)), key_groups, max_parallelism
+                )
 
 
 def live_file(number: int, smallest: bytes, largest: bytes, age: int, level: int = 0) -> LiveFile:

@@ -102,10 +102,10 @@ def test_dirty_databases_are_compacted_into_one_clean_database(
 def test_compacted_databases_of_flink_are_opened_by_flinks_libraries(
     name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
-        for number, key_groups in enumerate(ranges(maximum, parallelism)):
-            compacted_part = compact_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
-            check_our_reading(compacted_part, maximum, tmp_path)
+    for operator, ((max_parallelism, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
+        for number, key_groups in enumerate(ranges(max_parallelism, parallelism)):
+            compacted_part = compact_parts(tmp_path / f"target-{operator}-{number}", parts, key_groups, max_parallelism)
+            check_our_reading(compacted_part, max_parallelism, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
                 check(libraries[line], compacted_part)
 

@@ -41,21 +41,21 @@ def watched_reader(*arguments: Any) -> Generator[Any, Any, None]:
 
 def read(flink_database: Stored, directory: DatabaseDirectory) -> None:
     """Read the rows of a database in all ways in which tasks read them, then open it with a wrong state name."""
-    maximum, groups = flink_database.max_parallelism, flink_database.key_groups
+    max_parallelism, groups = flink_database.max_parallelism, flink_database.key_groups
     ids = {state: i for i, state in enumerate(flink_database.states)}
     with guarded_database.guarded_database(directory, flink_database.states) as database:
         assert next(iter(database.read(StateSizes())))
         keys: list[bytes] = []
         for state, i in ids.items():
-            for _ in database.read(StateRows(maximum, state, i, groups)):
+            for _ in database.read(StateRows(max_parallelism, state, i, groups)):
                 pass
             keys = [key for batch in database.read(KeysOfRange(state, b"", b"\xff" * 8)) for key in batch]
             ends = np.cumsum([len(key) for key in keys])
             wanted_keys = Keys(np.frombuffer(b"".join(keys), np.uint8), ends)
             assert sum(
-                len(rows.key_starts) for rows in database.read(rows_of_keys(maximum, state, i, wanted_keys))
+                len(rows.key_starts) for rows in database.read(rows_of_keys(max_parallelism, state, i, wanted_keys))
             ) == len(keys)
-        assert list(database.read(KeyGroupRows(maximum, ids, groups)))
+        assert list(database.read(KeyGroupRows(max_parallelism, ids, groups)))
     with suppress(RescaleError), guarded_database.guarded_database(directory, ["no such state"]):
         pass
 

@@ -40,10 +40,10 @@ def states_with(namespace: JavaType) -> list[HeapState]:
     ]
 
 
-def header_of(key: JavaType, namespace: JavaType) -> KeyedHeader:
-    infos = (state.info for state in states_with(namespace))
-    timer_info = timers("_timer_state/event_a", key.snapshot, namespace.snapshot)
-    return read_keyed_header(keyed_header(*infos, timer_info, key=key.snapshot), "")
+def header_of(key_type: JavaType, namespace_type: JavaType) -> KeyedHeader:
+    infos = (state.info for state in states_with(namespace_type))
+    timer_info = timers("_timer_state/event_a", key_type.snapshot, namespace_type.snapshot)
+    return read_keyed_header(keyed_header(*infos, timer_info, key=key_type.snapshot), "")
 
 
 def text(word: str) -> bytes:
@@ -54,15 +54,15 @@ def text(word: str) -> bytes:
 class Twin:
     """Slow twin with all state by (key, namespace): maps as dictionaries, lists and sums as their parts."""
 
-    key: JavaType
-    namespace: JavaType
+    key_type: JavaType
+    namespace_type: JavaType
     values: dict[tuple[int, bytes, bytes], list[bytes]] = field(default_factory=dict)
     maps: dict[tuple[bytes, bytes], dict[bytes, bytes]] = field(default_factory=dict)
     timers: dict[bytes, bytes] = field(default_factory=dict)
     groups: dict[bytes, int] = field(default_factory=dict)
 
     def records(self) -> list[tuple[int, Record]]:
-        ambiguous = self.key is TEXT and self.namespace is TEXT
+        ambiguous = self.key_type is TEXT and self.namespace_type is TEXT
         all_records = []
         for (state, key, namespace), parts in self.values.items():
             if parts:
@@ -138,19 +138,19 @@ OPERATIONS = {
 class ChangeDrawer:
     """Random changes: each is applied to a twin, and returned in the form that a changelog has."""
 
-    def __init__(self, data: st.DataObject, key: JavaType, namespace: JavaType) -> None:
+    def __init__(self, data: st.DataObject, key_type: JavaType, namespace_type: JavaType) -> None:
         self.data = data
-        self.twin = Twin(key, namespace)
-        self.namespaces = [namespace.write(value) for value in values_of(namespace)]
+        self.twin = Twin(key_type, namespace_type)
+        self.namespaces = [namespace_type.write(value) for value in values_of(namespace_type)]
 
     def changes(self, max_count: int) -> list[RawChange]:
         return [self._change() for _ in range(self.data.draw(st.integers(0, max_count)))]
 
     def _change(self) -> RawChange:
         twin, draw = self.twin, self.data.draw
-        value = draw(st.sampled_from(values_of(twin.key)))
-        key = twin.key.write(value)
-        twin.groups[key] = group = key_group_of_hash(twin.key.code(value), MAX_PARALLELISM)
+        value = draw(st.sampled_from(values_of(twin.key_type)))
+        key = twin.key_type.write(value)
+        twin.groups[key] = group = key_group_of_hash(twin.key_type.code(value), MAX_PARALLELISM)
         namespace = draw(st.sampled_from(self.namespaces))
         state = draw(st.sampled_from([VALUE, LIST, MAP, SUM, TIMERS]))
         if state == TIMERS:
@@ -207,13 +207,13 @@ def overlaid_records(
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
 @settings(max_examples=examples(80))
 def test_changes_applied_to_base_records_give_the_state_of_the_slow_twin(
-    data: st.DataObject, key: JavaType, namespace: JavaType, size: int
+    data: st.DataObject, key_type: JavaType, namespace_type: JavaType, size: int
 ) -> None:
     """This holds for any earlier records, in batches of any size."""
-    drawer = ChangeDrawer(data, key, namespace)
+    drawer = ChangeDrawer(data, key_type, namespace_type)
     drawer.changes(12)
     before = data.draw(st.permutations(drawer.twin.records()))
-    overlay = Overlay(drawer.changes(12), header_of(key, namespace), MAX_PARALLELISM)
+    overlay = Overlay(drawer.changes(12), header_of(key_type, namespace_type), MAX_PARALLELISM)
     assert overlaid_records(overlay, before, size) == drawer.twin.records()
 
 

@@ -25,25 +25,25 @@ from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, ke
 KEY_TYPES: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
 
 
-def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHeader:
-    return read_keyed_header(keyed_header(*infos, key=key.snapshot, compressed=compressed), "")
+def header_of(key_type: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHeader:
+    return read_keyed_header(keyed_header(*infos, key=key_type.snapshot, compressed=compressed), "")
 
 
 @given(st.data(), st.sampled_from(KEY_TYPES), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
 @settings(max_examples=examples(80))
 def test_heap_entries_are_read_as_canonical_records(
-    data: st.DataObject, key: JavaType, namespace: JavaType, chunk_size: int, snappy: bool
+    data: st.DataObject, key_type: JavaType, namespace_type: JavaType, chunk_size: int, snappy: bool
 ) -> None:
     """Chunks may have any size, batches may be too small for all records, and states may have any order."""
-    states = states_with(namespace)
-    ambiguous = namespace is TEXT and key is not LONG
+    states = states_with(namespace_type)
+    ambiguous = namespace_type is TEXT and key_type is not LONG
     groups, expected = {}, []
     for key_group in range(data.draw(st.integers(0, 3))):
         order = data.draw(st.permutations(range(len(states))))
-        entries = {i: data.draw(drawn(states[i], key)) for i in order}
-        groups[key_group] = write_heap_group(key_group, key, states, entries, order, snappy=snappy)
-        expected += [(key_group, record) for record in records_of(key, states, entries, ambiguous=ambiguous)]
-    header = header_of(key, *(state.info for state in states), compressed=snappy)
+        entries = {i: data.draw(drawn(states[i], key_type)) for i in order}
+        groups[key_group] = write_heap_group(key_group, key_type, states, entries, order, snappy=snappy)
+        expected += [(key_group, record) for record in records_of(key_type, states, entries, ambiguous=ambiguous)]
+    header = header_of(key_type, *(state.info for state in states), compressed=snappy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heap_reader, "BUFFER_SIZE", 64)
         patch.setattr(heap_reader, "RECORDS_AT_ONCE", 3)

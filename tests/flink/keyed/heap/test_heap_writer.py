@@ -21,11 +21,15 @@ KEY_TYPES: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
 MAXIMA = st.sampled_from([128, 1000])
 
 
-def rewritten_block(header: bytes, block: bytes, old_maximum: int, new_maximum: int, cuts: list[int]) -> bytes:
+def rewritten_block(
+    header: bytes, block: bytes, old_max_parallelism: int, new_max_parallelism: int, cuts: list[int]
+) -> bytes:
     """Return key group 7, written again from its entries; for `cuts`, see `runs_of`."""
     parsed = read_keyed_header(header, "")
-    runs = runs_of(read(HeapReader(parsed, old_maximum, reads_whole_entries=True), {7: block}), new_maximum, cuts)
-    return b"".join(map(bytes, HeapWriter(parsed, new_maximum).write(7, runs)))
+    runs = runs_of(
+        read(HeapReader(parsed, old_max_parallelism, reads_whole_entries=True), {7: block}), new_max_parallelism, cuts
+    )
+    return b"".join(map(bytes, HeapWriter(parsed, new_max_parallelism).write(7, runs)))
 
 
 @given(
@@ -33,14 +37,19 @@ def rewritten_block(header: bytes, block: bytes, old_maximum: int, new_maximum: 
 )
 @settings(max_examples=examples(60))
 def test_heap_group_is_written_back_byte_for_byte(
-    data: st.DataObject, key: JavaType, namespace: JavaType, old_maximum: int, new_maximum: int, cuts: list[int]
+    data: st.DataObject,
+    key_type: JavaType,
+    namespace_type: JavaType,
+    old_max_parallelism: int,
+    new_max_parallelism: int,
+    cuts: list[int],
 ) -> None:
     """Includes empty lists and maps, and namespaces that make keys carry lengths."""
-    states, snappy = states_with(namespace), data.draw(st.booleans())
-    entries = {i: data.draw(drawn(state, key)) for i, state in enumerate(states)}
-    header = keyed_header(*(state.info for state in states), key=key.snapshot, compressed=snappy)
-    block = write_heap_group(7, key, states, entries, range(len(states)), snappy=snappy)
-    assert rewritten_block(header, block, old_maximum, new_maximum, cuts) == block
+    states, snappy = states_with(namespace_type), data.draw(st.booleans())
+    entries = {i: data.draw(drawn(state, key_type)) for i, state in enumerate(states)}
+    header = keyed_header(*(state.info for state in states), key=key_type.snapshot, compressed=snappy)
+    block = write_heap_group(7, key_type, states, entries, range(len(states)), snappy=snappy)
+    assert rewritten_block(header, block, old_max_parallelism, new_max_parallelism, cuts) == block
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])

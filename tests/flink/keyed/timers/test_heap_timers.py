@@ -82,10 +82,10 @@ def rewritten_block(
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
 @settings(max_examples=examples(60))
 def test_raw_timers_are_written_back_byte_for_byte(
-    old_maximum: int, new_maximum: int, cuts: list[int], data: st.DataObject
+    old_max_parallelism: int, new_max_parallelism: int, cuts: list[int], data: st.DataObject
 ) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
-    assert rewritten_block(block, EMPTY_BLOCK, old_maximum, new_maximum, cuts) == block
+    assert rewritten_block(block, EMPTY_BLOCK, old_max_parallelism, new_max_parallelism, cuts) == block
 
 
 @pytest.mark.parametrize("name", FIXTURES)
