@@ -57,7 +57,7 @@ def test_key_group_ranges_equal_those_of_flink(
 @pytest.mark.parametrize(("first", "last", "key_groups"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
 def test_range_iterates_over_the_key_groups_that_it_contains(first: int, last: int, key_groups: list[int]) -> None:
     group_range = KeyGroupRange(first, last)
-    assert [*group_range] == [number for number in range(12) if number in group_range] == key_groups
+    assert [*group_range] == [key_group for key_group in range(12) if key_group in group_range] == key_groups
     assert len(group_range) == len(key_groups)
 
 
@@ -66,10 +66,10 @@ def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
     max_parallelism, parallelism = shape
     next_group = 0
     for subtask in range(parallelism):
-        own = key_group_range(max_parallelism, parallelism, subtask)
-        assert own.first == next_group
-        next_group = own.last + 1
-        for key_group in {own.first, own.last}:
+        own_groups = key_group_range(max_parallelism, parallelism, subtask)
+        assert own_groups.first == next_group
+        next_group = own_groups.last + 1
+        for key_group in {own_groups.first, own_groups.last}:
             assert subtask_of_key_group(max_parallelism, parallelism, key_group) == subtask
     assert next_group == max_parallelism
 

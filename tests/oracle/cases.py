@@ -51,7 +51,9 @@ class Case:
         parts += ["max" + "to".join(map(str, maxima))]
         parts += [f"max {operator}={number}" for operator, number in self.max_exceptions_after.items()]
         parts += [job.backend, self.kind]
-        parts += [word for word in ("compression",) if job.compression] + [word for word in ("claim",) if self.claim]
+        parts += [option for option in ("compression",) if job.compression] + [
+            option for option in ("claim",) if self.claim
+        ]
         return "-".join(parts)
 
     @property

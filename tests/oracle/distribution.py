@@ -227,12 +227,12 @@ def _line(version: str) -> str:
     return "v1" if version.startswith("1.") else "v2"
 
 
-def _move_into_place(new_folder: Path, home: Path) -> None:
+def _move_into_place(new_folder: Path, final_folder: Path) -> None:
     """Move a finished folder to its place, unless another process has moved the same folder there first."""
     try:
-        new_folder.rename(home)
+        new_folder.rename(final_folder)
     except OSError:
-        if not home.is_dir():
+        if not final_folder.is_dir():
             raise
         shutil.rmtree(new_folder)
 
@@ -270,8 +270,8 @@ def _downloads_and_builds(everything: bool) -> Iterator[tuple[str, Callable[[], 
 def _failure_reason(fetch_or_build: Callable[[], object], tries: int) -> str:
     """Return the reason why something could not be fetched in this number of tries, or ""."""
     failure = ""
-    for number in range(tries):
-        if number:
+    for attempt in range(tries):
+        if attempt:
             _failed_downloads.clear()
         try:
             fetch_or_build()

@@ -83,8 +83,8 @@ def test_continued_rounds_give_what_a_full_run_gives(
     execute_without_spark(
         plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.max_parallelism)])
     )
-    for number, (before, source) in enumerate(pairwise([first, *later]), 1):
-        target, base = tmp_path / str(number), tmp_path / str(number - 1)
+    for round_number, (before, source) in enumerate(pairwise([first, *later]), 1):
+        target, base = tmp_path / str(round_number), tmp_path / str(round_number - 1)
         plan = plan_continued(str(source), str(target), str(base), shape, [str(case.max_parallelism)])
         assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
@@ -161,11 +161,11 @@ FAULTS = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_order
 @pytest.fixture(scope="module")
 def chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return a result of the first of three checkpoints, the checkpoints, and a native savepoint after the last."""
-    home = tmp_path_factory.mktemp("chain")
+    folder = tmp_path_factory.mktemp("chain")
     kinds = ["checkpoint", "wave", "checkpoint", "wave", "checkpoint", "native"]
-    paths = retaining_flink("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), home / "source", *kinds)
-    execute_without_spark(plan_rescale(str(paths[0]), str(home / "base"), ["3"], max_parallelism=["1000"]))
-    return [str(home / "base"), *map(str, paths)]
+    paths = retaining_flink("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), folder / "source", *kinds)
+    execute_without_spark(plan_rescale(str(paths[0]), str(folder / "base"), ["3"], max_parallelism=["1000"]))
+    return [str(folder / "base"), *map(str, paths)]
 
 
 def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:

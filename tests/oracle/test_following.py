@@ -43,8 +43,8 @@ def kinds_of_the_job() -> list[str]:
     The third round has two checkpoints. A wave and a checkpoint follow the rounds.
     """
     kinds = ["checkpoint", "gate-0"]
-    for number in range(1, ROUND_COUNT + 1):
-        kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]
+    for round_number in range(1, ROUND_COUNT + 1):
+        kinds += ["wave", *(["checkpoint"] if round_number == 3 else []), "checkpoint", f"gate-{round_number}"]
     return [*kinds, "wave", "checkpoint"]
 
 
@@ -66,10 +66,10 @@ def running_follower(job_directory: Path, target: Path, case: Case) -> Iterator[
         process.wait()
 
 
-def wait_for_job_directory(home: Path, ended: threading.Event) -> Path:
+def wait_for_job_directory(source_folder: Path, ended: threading.Event) -> Path:
     """Return the job's directory as soon as it has a complete checkpoint."""
     while not ended.wait(0.05):
-        for job_directory in home.iterdir() if home.exists() else ():
+        for job_directory in source_folder.iterdir() if source_folder.exists() else ():
             if job_directory.is_dir() and complete_checkpoints(str(job_directory)):
                 return job_directory
     raise AssertionError("the job has ended without a checkpoint")
@@ -79,14 +79,14 @@ def wait_for_job_directory(home: Path, ended: threading.Event) -> Path:
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("case", CASES)
 def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Case) -> None:
-    home, target = tmp_path / "source", tmp_path / "target"
+    source_folder, target = tmp_path / "source", tmp_path / "target"
     ended = threading.Event()
     job_errors: list[BaseException] = []
     with Flink(LINES[case.line], RETAIN_1_CHECKPOINT) as flink:
 
         def run_the_job() -> None:
             try:
-                flink.snapshots(case.job, home, *kinds_of_the_job(), timeout=1200)
+                flink.snapshots(case.job, source_folder, *kinds_of_the_job(), timeout=1200)
             except BaseException as error:
                 job_errors.append(error)
             finally:
@@ -96,17 +96,17 @@ def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Ca
         thread.start()
         reports = []
         try:
-            job_directory = wait_for_job_directory(home, ended)
+            job_directory = wait_for_job_directory(source_folder, ended)
             with running_follower(job_directory, target, case) as process:
                 assert process.stdout is not None
-                for number in range(ROUND_COUNT + 1):
+                for round_number in range(ROUND_COUNT + 1):
                     reports.append(json.loads(process.stdout.readline()))
                     while reports[-1]["checkpoint"] < complete_checkpoints(str(job_directory))[-1]:
                         reports.append(json.loads(process.stdout.readline()))
-                    (home / f"gate-{number}").touch()
+                    (source_folder / f"gate-{round_number}").touch()
         finally:
-            for number in range(ROUND_COUNT + 1):
-                (home / f"gate-{number}").touch()
+            for round_number in range(ROUND_COUNT + 1):
+                (source_folder / f"gate-{round_number}").touch()
             thread.join()
         assert not job_errors, job_errors
         (last_checkpoint,) = complete_checkpoints(str(job_directory))

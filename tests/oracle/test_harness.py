@@ -179,15 +179,15 @@ def test_redistribution_of_many_states_is_the_same_as_by_flink(flink: Flink) -> 
         for part in old
     ]
     flink_pieces = [
-        {(piece["name"], piece["from"], number) for piece in pieces for number in piece["elements"]}
+        {(piece["name"], piece["from"], element_index) for piece in pieces for element_index in piece["elements"]}
         for pieces in flink.redistribute(states_for_flink, 5)
     ]
     our_pieces = [
         {
-            (share.name, run.source, number)
+            (share.name, run.source, element_index)
             for share in shares
             for run in share.runs
-            for number in range(run.first, run.first + run.count)
+            for element_index in range(run.first, run.first + run.count)
         }
         for shares in redistribute(old, 5)
     ]

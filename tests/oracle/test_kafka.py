@@ -201,9 +201,9 @@ def test_source_of_flink_1_is_restored_by_flink_2_as_predicted(
 
 def _is_read(record: str, first_offset_by_partition: dict[str, int], unread_records: set[str]) -> bool:
     """Return whether the job reads the record: from the first offset of its partition on, or else if it is unread."""
-    partition, _, number = record.rpartition("/")
+    partition, _, offset = record.rpartition("/")
     return (
-        int(number) >= first_offset_by_partition[partition]
+        int(offset) >= first_offset_by_partition[partition]
         if partition in first_offset_by_partition
         else record in unread_records
     )

@@ -42,10 +42,10 @@ CASES = (
 )
 
 
-def result_with_layers(checkpoints: list[Path], home: Path, parallelism: int) -> Path:
+def result_with_layers(checkpoints: list[Path], folder: Path, parallelism: int) -> Path:
     """Make a base of the first checkpoint and a round of each later one; return the last result."""
     shape = ([str(parallelism)], [str(MAX_PARALLELISM)])
-    targets = [home / f"{parallelism}-{number}" for number in range(len(checkpoints))]
+    targets = [folder / f"{parallelism}-{number}" for number in range(len(checkpoints))]
     execute_without_spark(plan_rescale(str(checkpoints[0]), str(targets[0]), shape[0], max_parallelism=shape[1]))
     for (base, target), source in zip(pairwise(targets), checkpoints[1:], strict=True):
         execute_without_spark(plan_continued(str(source), str(target), str(base), *shape))
@@ -80,13 +80,15 @@ def test_flink_cuts_and_joins_directories_with_layers(
         assert delete_counts[6] == 0
         assert delete_counts[5] > 0
         assert delete_counts[4] > 0
-    for number, (old, new, options) in enumerate(restores):
-        rescaled_job = job.with_(parallelism=new, max_parallelism=MAX_PARALLELISM, configuration=options)
-        verdict = flink.restore(results[old], job_after_waves, rescaled_job, next_kind="canonical")
+    for number, (old_parallelism, new_parallelism, options) in enumerate(restores):
+        rescaled_job = job.with_(parallelism=new_parallelism, max_parallelism=MAX_PARALLELISM, configuration=options)
+        verdict = flink.restore(results[old_parallelism], job_after_waves, rescaled_job, next_kind="canonical")
         assert verdict.ok, verdict
         continuing_job = rescaled_job.with_(parameters={**job.parameters, "lived": KINDS.count("wave")})
         kinds = (*COMMANDS_AFTER_RESTORE, "canonical")
-        savepoint = flink.snapshots(continuing_job, tmp_path / f"life-{number}", *kinds, restored=results[old])[-1]
+        savepoint = flink.snapshots(
+            continuing_job, tmp_path / f"life-{number}", *kinds, restored=results[old_parallelism]
+        )[-1]
         job_after_all_waves = job.with_(
             parameters={**job.parameters, "waves": (*KINDS, *COMMANDS_AFTER_RESTORE).count("wave")}
         )

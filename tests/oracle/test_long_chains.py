@@ -89,43 +89,45 @@ def kinds_of_the_job() -> Iterator[str]:
         yield "checkpoint"
 
 
-def checkpoints_of(chain: Chain, flink: Flink, home: Path) -> tuple[list[Path], int]:
+def checkpoints_of(chain: Chain, flink: Flink, folder: Path) -> tuple[list[Path], int]:
     """Return the checkpoints of the chain, and the number of waves before the last."""
     kinds = list(kinds_of_the_job())
     waves_before, restored, job = 0, None, chain.job
     if chain.scaled_out:
-        restored = flink.snapshot(job.with_(parallelism=2), home / "narrow", "wave", "checkpoint")
+        restored = flink.snapshot(job.with_(parallelism=2), folder / "narrow", "wave", "checkpoint")
         waves_before, job = 1, job.with_(parameters={**job.parameters, "lived": 1})
-    return flink.snapshots(job, home / "source", *kinds, restored=restored), waves_before + kinds.count("wave")
+    return flink.snapshots(job, folder / "source", *kinds, restored=restored), waves_before + kinds.count("wave")
 
 
-def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) -> tuple[Path, list[dict[str, int]]]:
+def follow(chain: Chain, checkpoints: list[Path], folder: Path, parallelism: int) -> tuple[Path, list[dict[str, int]]]:
     """Make a base of the first checkpoint and rounds of later ones.
 
     Return the last result, and for each round the number of records by state.
     """
-    base = newest = home / f"{parallelism}-0"
+    base = newest_target = folder / f"{parallelism}-0"
     shape, maximum = [str(parallelism)], [str(chain.new_max_parallelism)]
-    execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(home)], max_parallelism=maximum))
-    skipped: list[Path] = []
+    execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(folder)], max_parallelism=maximum))
+    skipped_checkpoints: list[Path] = []
     kinds, record_counts_by_round = set[RoundKind](), list[dict[str, int]]()
     for number, source in enumerate(checkpoints[1:], 1):
         if number % 4 == 2:
-            skipped.append(source)
+            skipped_checkpoints.append(source)
             continue
-        target = home / f"{parallelism}-{number}"
-        request = make_request(str(source), str(target), shape, max_parallelism=maximum, allow_prefixes=[str(home)])
-        between = [open_snapshot(str(path), allow_prefixes=[str(home)]) for path in skipped]
-        planned_round = plan_round(request, [str(newest), str(base)], [between], reserved_levels=0)
+        target = folder / f"{parallelism}-{number}"
+        request = make_request(str(source), str(target), shape, max_parallelism=maximum, allow_prefixes=[str(folder)])
+        between = [open_snapshot(str(path), allow_prefixes=[str(folder)]) for path in skipped_checkpoints]
+        planned_round = plan_round(request, [str(newest_target), str(base)], [between], reserved_levels=0)
         assert planned_round.kind is not RoundKind.BASE, planned_round.reason
         execute_with(planned_round.prepared.plan, planned_round.proof)
-        certificate = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])
+        certificate = validate_published(
+            str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(folder)]
+        )
         kinds.add(planned_round.kind)
         (states,) = (operator.records.states for operator in certificate.operators if operator.records is not None)
         record_counts_by_round.append({name: state.records for name, state in states.items()})
-        newest, skipped = target, []
+        newest_target, skipped_checkpoints = target, []
     assert kinds == {RoundKind.ROUND, RoundKind.JOINED}
-    return newest, record_counts_by_round
+    return newest_target, record_counts_by_round
 
 
 @pytest.mark.timeout(1200)

@@ -86,22 +86,22 @@ class Chain(NamedTuple):
 
 @pytest.fixture(scope="module")
 def chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    home = tmp_path_factory.mktemp("planted")
-    flink, source = retaining_flink("2"), home / "source"
-    narrow = flink.snapshot(JOB.with_(parallelism=2), home / "narrow", "checkpoint")
-    return chain_of(flink.snapshots(JOB, source, *KINDS, restored=narrow), home)
+    folder = tmp_path_factory.mktemp("planted")
+    flink, source = retaining_flink("2"), folder / "source"
+    narrow = flink.snapshot(JOB.with_(parallelism=2), folder / "narrow", "checkpoint")
+    return chain_of(flink.snapshots(JOB, source, *KINDS, restored=narrow), folder)
 
 
 @pytest.fixture(scope="module")
 def expiring_chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    home = tmp_path_factory.mktemp("expiring")
-    return chain_of(retaining_flink("2").snapshots(EXPIRING_JOB, home / "source", *KINDS_OF_EXPIRING), home)
+    folder = tmp_path_factory.mktemp("expiring")
+    return chain_of(retaining_flink("2").snapshots(EXPIRING_JOB, folder / "source", *KINDS_OF_EXPIRING), folder)
 
 
-def chain_of(checkpoints: Sequence[Path], home: Path) -> Chain:
-    base, (third, *between, later) = home / "base", map(str, checkpoints[2:])
-    execute_without_spark(plan_rescale(third, str(base), ["4"], [str(home)], max_parallelism=["1000"]))
-    return Chain(str(base), tuple(between), later, (str(home),))
+def chain_of(checkpoints: Sequence[Path], folder: Path) -> Chain:
+    base, (third, *between, later) = folder / "base", map(str, checkpoints[2:])
+    execute_without_spark(plan_rescale(third, str(base), ["4"], [str(folder)], max_parallelism=["1000"]))
+    return Chain(str(base), tuple(between), later, (str(folder),))
 
 
 @pytest.mark.parametrize("chain_fixture", ["chain", "expiring_chain"])

@@ -36,10 +36,10 @@ class Case:
     files: str = "copy"
     quick: bool = False
 
-    def result(self, flink: Flink, home: Path) -> tuple[Path, Job]:
+    def result(self, flink: Flink, folder: Path) -> tuple[Path, Job]:
         """Return the target, and the job in the shape in which it is started from the target."""
         job = CHURN.with_(backend=self.backend, configuration=INCREMENTAL if self.backend == "rocksdb" else {})
-        source, target = flink.snapshot(job, home / "source", self.kind), home / "target"
+        source, target = flink.snapshot(job, folder / "source", self.kind), folder / "target"
         plan = plan_rescale(
             str(source),
             str(target),

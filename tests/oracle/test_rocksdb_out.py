@@ -149,7 +149,7 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
     new_directories = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
     directories = new_directories + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
     assert log.count(OPENED_MESSAGE) >= directories > 0
-    assert not [line for line in log.splitlines() if any(word in line for word in REBUILD_MESSAGES)]
+    assert not [line for line in log.splitlines() if any(message in line for message in REBUILD_MESSAGES)]
 
 
 @pytest.mark.slow

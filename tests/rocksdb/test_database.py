@@ -51,9 +51,9 @@ def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int
     data = read_file(table)
     errors = []
     for at in range(0, len(data), step):
-        damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
+        damaged_data = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
         try:
-            assert rows_of(database, files_with_damage(database, table.name, damaged), tmp_path) == rows
+            assert rows_of(database, files_with_damage(database, table.name, damaged_data), tmp_path) == rows
         except SnapshotError as error:
             errors.append(error)
     assert len(errors) > 10

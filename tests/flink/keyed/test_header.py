@@ -237,9 +237,9 @@ OPERATOR_HEADER = operator_header((operator_list("a", POJO_WITH_RUSH),), (broadc
 )
 def test_header_that_is_too_short_or_too_long_is_refused(read: object, data: bytes) -> None:
     """A header must end where the first key group or element begins."""
-    for damaged in (*(data[:end] for end in range(len(data))), data + b"\0"):
+    for damaged_data in (*(data[:end] for end in range(len(data))), data + b"\0"):
         with pytest.raises(SnapshotError) as error:
-            read(damaged, "a file")
+            read(damaged_data, "a file")
         assert error.value.path == "a file"
         assert 0 <= error.value.offset <= len(data)
 

@@ -22,8 +22,8 @@ LONG_KEYS = composite_keys(read_keyed_header(keyed_header(keyed_state("total"), 
 long_keys = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=20)
 
 
-def record_of_key(number: int) -> Record:
-    return Record(0, number.to_bytes(8, "big", signed=True) + b"\0", b"")
+def record_of_key(key: int) -> Record:
+    return Record(0, key.to_bytes(8, "big", signed=True) + b"\0", b"")
 
 
 @given(long_keys, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))

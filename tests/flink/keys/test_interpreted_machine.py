@@ -87,10 +87,10 @@ def test_interpreted_and_compiled_walks_agree(data: st.DataObject) -> None:
     java_type: JavaType = data.draw(st.sampled_from([*LEAVES, *NESTED]))
     keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, min_size=1, max_size=3))]
     if data.draw(st.booleans()):
-        damaged = bytearray(keys[0])
-        if damaged:
-            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-        keys.append(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
+        damaged_key = bytearray(keys[0])
+        if damaged_key:
+            damaged_key[data.draw(st.integers(0, len(damaged_key) - 1))] = data.draw(st.integers(0, 255))
+        keys.append(bytes(damaged_key[: data.draw(st.integers(0, len(damaged_key)))]))
     tree = map_tree(compile_program(parsed(java_type.snapshot)).tree, weighted_type)
     assert tree.hashable
     assert walk_results(INTERPRETED_MACHINE, tree, keys) == walk_results(machine, tree, keys)

@@ -161,10 +161,10 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
     if key_size:
         key[data.draw(st.integers(0, key_size - 1))] = data.draw(st.integers(0, 255))
     starts = np.array([0, key_size], np.int64)
-    damaged = np.frombuffer(bytes(key[:key_size]) + whole_key, np.uint8)
-    walked = walk_keys(compiled, damaged, starts, np.array([key_size, key_size + len(whole_key)], np.int64))
+    key_data = np.frombuffer(bytes(key[:key_size]) + whole_key, np.uint8)
+    walked = walk_keys(compiled, key_data, starts, np.array([key_size, key_size + len(whole_key)], np.int64))
     assert 0 <= walked.ends[0] <= key_size
-    assert (walked.error_codes[1], walked.ends[1]) == (0, len(damaged))
+    assert (walked.error_codes[1], walked.ends[1]) == (0, len(key_data))
     shorter = walk(compiled, [whole_key[:size] for size in range(len(whole_key))])
     assert shorter.error_codes.all()
 

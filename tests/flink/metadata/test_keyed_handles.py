@@ -85,9 +85,9 @@ def test_parts_of_a_changelog_that_flink_would_drop_are_errors() -> None:
         (base_offset, GROUPS, "a null handle in the base"),
         (delta_offset, IN_MEMORY, "no log of changes"),
     ):
-        damaged = data[:at] + b"\0" + data[at + len(handle_bytes(part)) :]
+        data_without_part = data[:at] + b"\0" + data[at + len(handle_bytes(part)) :]
         with pytest.raises(SnapshotError, match=what) as caught:
-            read(damaged)
+            read(data_without_part)
         assert caught.value.offset == at
     groups_as_delta = data[:delta_offset] + handle_bytes(GROUPS) + data[delta_offset + len(handle_bytes(IN_MEMORY)) :]
     with pytest.raises(SnapshotError, match="no log of changes") as caught:

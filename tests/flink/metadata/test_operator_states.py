@@ -106,10 +106,10 @@ def test_fields_of_version_2_have_the_values_that_flink_writes() -> None:
         (chain_offset, "a chain length that Flink never writes"),
         (duration_offset, "a duration that Flink never"),
     ):
-        changed = data.copy()
-        changed[at + 3] ^= 4
+        changed_data = data.copy()
+        changed_data[at + 3] ^= 4
         with pytest.raises(SnapshotError, match=what):
-            read(bytes(changed), OLDEST_VERSION)
+            read(bytes(changed_data), OLDEST_VERSION)
     data[duration_offset + 8 + 3] = 2
     with pytest.raises(UnsupportedError, match=r"state of Flink 1\.1") as caught:
         read(bytes(data), OLDEST_VERSION)
@@ -123,7 +123,7 @@ def test_a_slot_has_one_handle_at_most() -> None:
         (2, "a slot with more than one handle"),
         (1, "a slot counts one handle, but contains none"),
     ):
-        damaged = bytearray(data)
-        damaged[slot_offset + 3] = handle_count
+        damaged_data = bytearray(data)
+        damaged_data[slot_offset + 3] = handle_count
         with pytest.raises(SnapshotError, match=what):
-            read(bytes(damaged))
+            read(bytes(damaged_data))

@@ -96,6 +96,6 @@ def test_abandoned_form_of_a_snapshot_is_not_restored() -> None:
 
 @pytest.mark.parametrize(("line", "version"), [("1.18", 4), ("1.20", 4), ("2.0", 5), ("2.1", 6), ("2.3", 6)])
 def test_every_line_writes_its_metadata_version(line: str, version: int) -> None:
-    (release,) = (known for known in RELEASE_LINES if str(known) == line)
+    (release,) = (known_line for known_line in RELEASE_LINES if str(known_line) == line)
     assert release.metadata_version == version
     assert major_of_writer(version) == release.major

@@ -71,8 +71,8 @@ def check_read(class_name: str, data: bytes) -> None:
 
 
 def test_every_row_names_a_class_of_flink() -> None:
-    known = frozenset.union(*map(snapshot_classes, LINES.values()))
-    assert {name for name in FLINK_ROWS if name not in known} == CLASSES_OUTSIDE_THE_DISTRIBUTION
+    known_classes = frozenset.union(*map(snapshot_classes, LINES.values()))
+    assert {name for name in FLINK_ROWS if name not in known_classes} == CLASSES_OUTSIDE_THE_DISTRIBUTION
 
 
 @every_line

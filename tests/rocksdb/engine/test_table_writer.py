@@ -41,12 +41,12 @@ SIZE_PROPERTIES = {"data.size", "tail.start.offset", "index.size"}
 
 def rows_in_buffer(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
     """Return rows in one buffer; the length of the value stands between key and value, as in records."""
-    data, places = bytearray(), []
+    data, offsets = bytearray(), []
     for key, value in pairs:
         at = len(data)
         data += key + len(value).to_bytes(4, "big") + value
-        places.append((at, at + len(key), at + len(key) + 4, len(data)))
-    columns = np.array(places, np.int64).reshape(-1, 4).T
+        offsets.append((at, at + len(key), at + len(key) + 4, len(data)))
+    columns = np.array(offsets, np.int64).reshape(-1, 4).T
     return Rows(np.frombuffer(bytes(data) or b"\0", np.uint8), *(column.copy() for column in columns))
 
 

@@ -32,18 +32,18 @@ def manifests(draw: st.DrawFn) -> Manifest:
         "default",
         *draw(st.lists(st.text(max_size=20).filter(lambda name: name != "default"), unique=True, max_size=4)),
     ]
-    families, number = [], 0
+    families, file_number = [], 0
     for i, name in enumerate(names):
         files = []
         for _ in range(draw(st.integers(0, 6))):
-            number += draw(st.integers(1, 1000))
+            file_number += draw(st.integers(1, 1000))
             smallest, largest = sorted(draw(st.tuples(KEYS, KEYS)))
             level, size = draw(st.integers(0, 8)), draw(st.integers(0, 1 << 40))
             sequences = draw(st.integers(0, 1 << 40)), draw(st.integers(0, 1 << 40))
-            files.append(LiveFile(level, number, size, smallest, largest, *sequences, tuple(draw(FIELDS))))
+            files.append(LiveFile(level, file_number, size, smallest, largest, *sequences, tuple(draw(FIELDS))))
         files.sort(key=lambda file: (file.level, file.number))
         families.append(ColumnFamily(i, name, tuple(files)))
-    return Manifest(tuple(families), 1 << 40, number + draw(st.integers(1, 10)))
+    return Manifest(tuple(families), 1 << 40, file_number + draw(st.integers(1, 10)))
 
 
 @given(manifests())

@@ -62,10 +62,10 @@ def test_all_blocks_are_checked_in_every_table_format(
     for data in tables:
         assert_all_covered(data)
         assert b"".join(BlockChecksums(opened(data, "table")).checked(chunks(data, 1000))) == data
-    fast = [opened(data, "table").all_blocks() for data in tables]
+    fast_columns = [opened(data, "table").all_blocks() for data in tables]
     monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
-    slow = [opened(data, "table").all_blocks() for data in tables]
-    assert all(np.array_equal(columns, other) for columns, other in zip(fast, slow, strict=True))
+    slow_columns = [opened(data, "table").all_blocks() for data in tables]
+    assert all(np.array_equal(columns, other) for columns, other in zip(fast_columns, slow_columns, strict=True))
 
 
 @pytest.mark.parametrize(("form", "prefix_size"), pairs_in_turn(FORMS, [1, 2, 7], quick=1))

@@ -90,9 +90,9 @@ def expected_records(groups: RecordsByGroup) -> GroupedRecords:
 
 @given(random_groups(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
 def test_all_records_are_read_with_any_chunks_and_buffers(
-    drawn: tuple[int, RecordsByGroup], sizes: list[int], buffer_size: int, records_at_once: int
+    max_parallelism_and_groups: tuple[int, RecordsByGroup], sizes: list[int], buffer_size: int, records_at_once: int
 ) -> None:
-    max_parallelism, groups = drawn
+    max_parallelism, groups = max_parallelism_and_groups
     data = written_groups(max_parallelism, groups)
     with small_buffers(buffer_size, records_at_once):
         reader = RecordReader(max_parallelism, STATES)
@@ -118,10 +118,10 @@ def test_records_about_as_large_as_the_buffer_are_read(max_parallelism: int) -> 
 
 @given(random_groups(), st.integers(1, 60))
 def test_start_of_a_group_may_become_known_when_the_group_begins(
-    drawn: tuple[int, RecordsByGroup], buffer_size: int
+    max_parallelism_and_groups: tuple[int, RecordsByGroup], buffer_size: int
 ) -> None:
     """The start of a compressed key group is known only when the key group before it has been decompressed."""
-    max_parallelism, groups = drawn
+    max_parallelism, groups = max_parallelism_and_groups
     data = written_groups(max_parallelism, groups)
     starts = np.full(len(data), np.iinfo(np.int64).max, np.int64)
 
@@ -137,8 +137,10 @@ def test_start_of_a_group_may_become_known_when_the_group_begins(
 
 
 @given(random_groups(), st.integers(1, 5))
-def test_framed_sizes_of_records_add_up_to_all_bytes(drawn: tuple[int, RecordsByGroup], records_at_once: int) -> None:
-    max_parallelism, groups = drawn
+def test_framed_sizes_of_records_add_up_to_all_bytes(
+    max_parallelism_and_groups: tuple[int, RecordsByGroup], records_at_once: int
+) -> None:
+    max_parallelism, groups = max_parallelism_and_groups
     data = written_groups(max_parallelism, groups)
     with small_buffers(1 << 16, records_at_once):
         batches = RecordReader(max_parallelism, STATES).read(
@@ -150,9 +152,9 @@ def test_framed_sizes_of_records_add_up_to_all_bytes(drawn: tuple[int, RecordsBy
 
 @given(random_groups(), st.data(), st.integers(1, 60), st.integers(1, 4))
 def test_truncated_groups_give_all_whole_records_and_then_an_error(
-    drawn: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int, records_at_once: int
+    max_parallelism_and_groups: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int, records_at_once: int
 ) -> None:
-    max_parallelism, groups = drawn
+    max_parallelism, groups = max_parallelism_and_groups
     content = written_groups(max_parallelism, groups)
     size = data.draw(st.integers(0, sum(map(len, content)) - 1))
     read_records: list[tuple[int, int]] = []
@@ -178,17 +180,17 @@ def test_truncated_groups_give_all_whole_records_and_then_an_error(
 
 @given(random_groups(), st.data(), st.integers(1, 60))
 def test_damaged_group_is_refused_or_gives_other_records(
-    drawn: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int
+    max_parallelism_and_groups: tuple[int, RecordsByGroup], data: st.DataObject, buffer_size: int
 ) -> None:
-    max_parallelism, groups = drawn
+    max_parallelism, groups = max_parallelism_and_groups
     content = written_groups(max_parallelism, groups)
-    damaged = bytearray(b"".join(content))
-    at = data.draw(st.integers(0, len(damaged) - 1))
-    damaged[at] ^= data.draw(st.integers(1, 255))
+    damaged_data = bytearray(b"".join(content))
+    at = data.draw(st.integers(0, len(damaged_data) - 1))
+    damaged_data[at] ^= data.draw(st.integers(1, 255))
     with small_buffers(buffer_size, 3):
         try:
             records = records_read(
-                RecordReader(max_parallelism, STATES), list(groups), starts_of(content), chunks_of(damaged, [9])
+                RecordReader(max_parallelism, STATES), list(groups), starts_of(content), chunks_of(damaged_data, [9])
             )
         except SnapshotError as error:
             offset = error.offset
@@ -196,7 +198,7 @@ def test_damaged_group_is_refused_or_gives_other_records(
             assert records != expected_records(groups)
             return
     assert offset is not None
-    assert 0 <= offset <= len(damaged)
+    assert 0 <= offset <= len(damaged_data)
 
 
 A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")

@@ -46,8 +46,8 @@ def header_of(key_type: JavaType, namespace_type: JavaType) -> KeyedHeader:
     return read_keyed_header(keyed_header(*infos, timer_info, key=key_type.snapshot), "")
 
 
-def text(word: str) -> bytes:
-    return TEXT.write(tuple(map(ord, word)))
+def text(string: str) -> bytes:
+    return TEXT.write(tuple(map(ord, string)))
 
 
 @dataclass

@@ -50,9 +50,9 @@ class File:
     entries: tuple[Entry, ...]
     number: int = field(default_factory=lambda: next(_numbers))
 
-    def overlaps(self, others: Sequence[File]) -> bool:
+    def overlaps(self, files: Sequence[File]) -> bool:
         first, last = self.entries[0].key, self.entries[-1].key
-        return any(other.entries[0].key <= last and first <= other.entries[-1].key for other in others)
+        return any(other.entries[0].key <= last and first <= other.entries[-1].key for other in files)
 
 
 @dataclass
@@ -80,10 +80,11 @@ class Tree:
         below = [file for file in self.levels[level + 1] if file.overlaps(inputs)]
         is_last = not any(file.overlaps([*inputs, *below]) for deeper in self.levels[level + 2 :] for file in deeper)
         entries = _merged([entry for file in (*inputs, *below) for entry in file.entries], is_last=is_last)
-        by_key = [list(own) for _, own in groupby(entries, key=lambda entry: entry.key)]
+        by_key = [list(entries_of_key) for _, entries_of_key in groupby(entries, key=lambda entry: entry.key)]
         size = rng.randint(1, 4)
         files = [
-            File(tuple(entry for own in by_key[i : i + size] for entry in own)) for i in range(0, len(by_key), size)
+            File(tuple(entry for entries_of_key in by_key[i : i + size] for entry in entries_of_key))
+            for i in range(0, len(by_key), size)
         ]
         self.levels[level] = [file for file in self.levels[level] if file not in inputs]
         rest = [file for file in self.levels[level + 1] if file not in below]
@@ -101,7 +102,7 @@ class Tree:
             for file in level:
                 for entry in file.entries:
                     entries.setdefault(entry.key, []).append(entry)
-        values = {key: _value(own) for key, own in entries.items()}
+        values = {key: _value(entries_of_key) for key, entries_of_key in entries.items()}
         return {key: value for key, value in values.items() if value is not None}
 
 
@@ -122,8 +123,10 @@ def _value(entries: Sequence[Entry]) -> bytes | None:
 def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
     """Return the entries that a compaction leaves; in the last level, no deletions, and 0 as all sequence numbers."""
     entries_left: list[Entry] = []
-    for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
-        merged = list(own)
+    for key, entries_of_key in groupby(
+        sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key
+    ):
+        merged = list(entries_of_key)
         base = next((i for i, entry in enumerate(merged) if entry.kind != MERGE), None)
         merged = merged if base is None else merged[: base + 1]
         if is_last or (base is not None and base > 0):
@@ -201,11 +204,13 @@ def candidates_in(batches: Iterable[Candidates]) -> CandidateKeys:
 def candidates_between(before: Tree, after: Tree, entries_per_block: int = 2) -> CandidateKeys:
     earlier, later = before.files, after.files
 
-    def unshared_tables(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[UnsharedTable]:
+    def unshared_tables(
+        files: dict[int, tuple[int, File]], other_files: dict[int, tuple[int, File]]
+    ) -> list[UnsharedTable]:
         return [
             UnsharedTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, entries_per_block)))
             for number, (level, file) in files.items()
-            if number not in others
+            if number not in other_files
         ]
 
     shared = [live_file(level, file) for number, (level, file) in later.items() if number in earlier]
@@ -248,11 +253,11 @@ def test_keys_with_differing_values_are_always_found(
             before, after = rng.choice(states), rng.choice(states)
             chosen = candidates_between(before, after, rng.randint(1, 3))
             assert chosen.keys == sorted(set(chosen.keys))
-            old, new = before.live(), after.live()
-            differing = {key for key in KEYS if old.get(key) != new.get(key)}
+            old_values, new_values = before.live(), after.live()
+            differing = {key for key in KEYS if old_values.get(key) != new_values.get(key)}
             assert differing <= set(chosen.keys)
-            assert chosen.decided == {key: new.get(key) for key in chosen.decided}
-            assert new.keys() >= set(chosen.merged)
+            assert chosen.decided == {key: new_values.get(key) for key in chosen.decided}
+            assert new_values.keys() >= set(chosen.merged)
 
 
 def compacted_to_the_end(tree: Tree) -> Tree:
@@ -330,7 +335,7 @@ def test_entries_decide_whether_a_key_is_a_candidate(
     sides = [
         [
             UnsharedTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1)))
-            for file in (File(tuple(Entry(KEYS[0], *entry) for entry in own)) for own in files)
+            for file in (File(tuple(Entry(KEYS[0], *entry) for entry in entries_of_key)) for entries_of_key in files)
         ]
         for files in (earlier, later)
     ]
@@ -367,9 +372,9 @@ def test_changed_keys_are_limited_to_the_range() -> None:
 @pytest.mark.parametrize("entries_per_block", [1, 2])
 def test_unsorted_rows_are_refused(entries_per_block: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
-    own = UnsharedTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, entries_per_block)))
+    unsorted_table = UnsharedTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, entries_per_block)))
     with pytest.raises(SnapshotError, match="not sorted"):
-        list(changed_keys([], [own], [], BEGIN, END, 0))
+        list(changed_keys([], [unsorted_table], [], BEGIN, END, 0))
 
 
 def test_key_columns_are_split_and_joined() -> None:
