@@ -158,7 +158,9 @@ def _assert_names(error: IntegrityError, flink: Flink, record: Record) -> None:
 
 
 @pytest.mark.slow
-def test_process_ends_with_exit_code_4_and_publishes_nothing(flink_1_20: Flink, tmp_path: Path) -> None:
+def test_process_that_finds_a_flipped_bit_ends_with_exit_code_4_and_publishes_nothing(
+    flink_1_20: Flink, tmp_path: Path
+) -> None:
     source = flink_1_20.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))

@@ -237,7 +237,7 @@ def test_record_too_short_for_its_namespace_is_refused() -> None:
         codes_by_function(header_of(TEXT, "_timer_state/event_user-timers"), Record(0, bytes(8), b""))
 
 
-def test_failing_hash_function_is_a_request_error() -> None:
+def test_hash_function_that_returns_text_is_a_request_error() -> None:
     keys = CompositeKeys(header_of(LONG_KEY, "value"), None, FunctionHash("own:hash", lambda _: "x"))
     with pytest.raises(RequestError, match="own:hash fails on the key"):
         keys.hash(records_in_buffer([Record(0, bytes(9), b"")], [0]))

@@ -122,7 +122,7 @@ def test_memory_of_the_child_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "MemoryError" in (caught.value.found or "")
 
 
-def test_child_is_reused_for_databases_and_each_thread_has_its_own(
+def test_child_is_reused_for_databases_and_threads_have_at_most_one_each(
     new_children: list[child.Child], tmp_path: Path
 ) -> None:
     flink_database = databases(NAME)[0]

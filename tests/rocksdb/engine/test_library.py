@@ -59,7 +59,7 @@ def test_damaged_jar_is_refused(jar: Path, members: dict[str, bytes] | None) -> 
     assert caught.value.path == str(jar)
 
 
-def test_checksums_of_blocks_use_instructions_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_checksums_of_blocks_equal_plain_ones_and_need_compiled_crc32c(monkeypatch: pytest.MonkeyPatch) -> None:
     """If google_crc32c is not compiled, RocksDB's own function takes its place, with the same results."""
     (fast,) = library._fast_crc32c().values()
     plain = library.load_library()[library.SYMBOL_BY_LOOP_NAME["rescale_crc32c"]]
