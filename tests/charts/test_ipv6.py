@@ -24,8 +24,8 @@ SUM = "from pyspark import SparkContext; print(SparkContext().parallelize(range(
 def test_only_an_ipv6_address_gets_brackets(tmp_path: Path, address: str) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "POD_IP": address}
     command = [str(ENTRYPOINT), "printenv", "POD_IP"]
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-    assert printed == (f"[{address}]" if ":" in address else address)
+    pod_ip = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    assert pod_ip == (f"[{address}]" if ":" in address else address)
 
 
 @pytest.mark.slow

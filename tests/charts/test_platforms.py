@@ -10,12 +10,12 @@ import yaml
 
 from support.helm import CHART, PLATFORM, Manifest, manifest_of, pod_specs, rendered
 
-ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
+AIRFLOW_AND_RUN = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
 
 
 @pytest.fixture(scope="module")
 def manifests() -> list[Manifest]:
-    return rendered(*ALL, "--values", str(PLATFORM))
+    return rendered(*AIRFLOW_AND_RUN, "--values", str(PLATFORM))
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
@@ -45,8 +45,8 @@ def test_every_pod_has_the_values_of_its_component(manifests: list[Manifest]) ->
 def test_istio_adds_no_sidecar_to_pods_that_end_if_told_so(manifests: list[Manifest]) -> None:
     label = "sidecar.istio.io/inject"
     assert not any(label in pod["metadata"]["labels"] for _, pod in pods(manifests))
-    without = rendered(*ALL, "--set", "istio.sidecar=false")
-    labels = [(component, pod["metadata"]["labels"].get(label)) for component, pod in pods(without)]
+    manifests_without_sidecars = rendered(*AIRFLOW_AND_RUN, "--set", "istio.sidecar=false")
+    labels = [(component, pod["metadata"]["labels"].get(label)) for component, pod in pods(manifests_without_sidecars)]
     assert labels == [("driver", "false"), ("driver", "false"), ("executor", "false"), ("airflow", None)]
 
 
@@ -57,8 +57,8 @@ def test_job_of_a_run_has_the_labels_of_its_queue_and_its_deadlines(manifests: l
     assert job["metadata"]["annotations"] == {"team": "flink"}
     assert job["spec"]["ttlSecondsAfterFinished"] == 0
     assert job["spec"]["activeDeadlineSeconds"] == 86400
-    without = manifest_of(rendered(*ALL, "--set", "run.deadlineSeconds=null"), "Job", "")
-    assert not {"ttlSecondsAfterFinished", "activeDeadlineSeconds"} & without["spec"].keys()
+    job_without_deadlines = manifest_of(rendered(*AIRFLOW_AND_RUN, "--set", "run.deadlineSeconds=null"), "Job", "")
+    assert not {"ttlSecondsAfterFinished", "activeDeadlineSeconds"} & job_without_deadlines["spec"].keys()
 
 
 def test_pods_use_the_proxy_for_outside_hosts_and_trust_the_bundle(manifests: list[Manifest]) -> None:
@@ -93,9 +93,9 @@ def spark_conf(manifests: list[Manifest]) -> str:
 def test_existing_service_accounts_are_used() -> None:
     names = {"driver": "one", "executor": "two", "airflow": "three"}
     settings = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
-    without_accounts = rendered(*ALL, *settings, "--set", "serviceAccounts.create=false")
+    without_accounts = rendered(*AIRFLOW_AND_RUN, *settings, "--set", "serviceAccounts.create=false")
     assert not [m for m in without_accounts if m["kind"] == "ServiceAccount"]
-    with_accounts = rendered(*ALL, *settings)
+    with_accounts = rendered(*AIRFLOW_AND_RUN, *settings)
     assert {m["metadata"]["name"] for m in with_accounts if m["kind"] == "ServiceAccount"} == set(names.values())
     for manifests in (without_accounts, with_accounts):
         for component, pod in pods(manifests):
@@ -110,7 +110,7 @@ def test_ids_of_the_security_context_can_be_left_to_openshift() -> None:
     without_ids = [
         word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")
     ]
-    for _, spec in pod_specs(rendered(*ALL, *without_ids)):
+    for _, spec in pod_specs(rendered(*AIRFLOW_AND_RUN, *without_ids)):
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
@@ -122,34 +122,36 @@ def test_disruption_budgets_keep_nodes_from_being_drained(manifests: list[Manife
     assert driver["spec"]["selector"]["matchLabels"].items() <= next(pods(manifests))[1]["metadata"]["labels"].items()
     assert driver["spec"]["minAvailable"] == 1000000
     assert airflow["spec"]["maxUnavailable"] == 0
-    assert not [m for m in rendered(*ALL) if m["kind"] == "PodDisruptionBudget"]
+    assert not [m for m in rendered(*AIRFLOW_AND_RUN) if m["kind"] == "PodDisruptionBudget"]
 
 
-def matched(selector: Manifest, labels: dict[str, str]) -> bool:
+def matches(selector: Manifest, labels: dict[str, str]) -> bool:
     """Return whether a selector of a NetworkPolicy matches a pod with these labels."""
-    within = all(labels[rule["key"]] in rule["values"] for rule in selector.get("matchExpressions", ()))
-    return within and selector.get("matchLabels", {}).items() <= labels.items()
+    expressions_match = all(labels[rule["key"]] in rule["values"] for rule in selector.get("matchExpressions", ()))
+    return expressions_match and selector.get("matchLabels", {}).items() <= labels.items()
 
 
 def test_drivers_and_executors_accept_connections_only_from_each_other(manifests: list[Manifest]) -> None:
     policy = manifest_of(manifests, "NetworkPolicy", "-spark")["spec"]
-    peers = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
-    peers |= {"test": manifest_of(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
+    labels_by_component = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
+    labels_by_component |= {"test": manifest_of(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
     components = {"driver", "executor", "test"}
-    assert {name for name, labels in peers.items() if matched(policy["podSelector"], labels)} == components
+    assert {
+        name for name, labels in labels_by_component.items() if matches(policy["podSelector"], labels)
+    } == components
     (ingress,) = policy["ingress"]
     (peer,) = ingress["from"]
-    assert {name for name, labels in peers.items() if matched(peer["podSelector"], labels)} == components
+    assert {name for name, labels in labels_by_component.items() if matches(peer["podSelector"], labels)} == components
     assert [port["port"] for port in ingress["ports"]] == [7078, 7079]
     conf = dict(line.split(" ", 1) for line in spark_conf(manifests).splitlines() if not line.startswith("#"))
     assert {conf["spark.driver.port"], conf["spark.blockManager.port"]} == {"7078", "7079"}
-    spark, names, outside = policy["egress"]
-    assert spark == {"to": ingress["from"], "ports": ingress["ports"]}
-    assert {port["port"] for port in names["ports"]} == {53, 5353}
-    assert [port["port"] for port in outside["ports"]] == [443, 6443, 9000, 3128]
+    spark_rule, dns_rule, outside_rule = policy["egress"]
+    assert spark_rule == {"to": ingress["from"], "ports": ingress["ports"]}
+    assert {port["port"] for port in dns_rule["ports"]} == {53, 5353}
+    assert [port["port"] for port in outside_rule["ports"]] == [443, 6443, 9000, 3128]
     airflow = manifest_of(manifests, "NetworkPolicy", "-airflow")["spec"]
-    assert matched(airflow["podSelector"], peers["airflow"])
-    assert not matched(airflow["podSelector"], peers["driver"])
+    assert matches(airflow["podSelector"], labels_by_component["airflow"])
+    assert not matches(airflow["podSelector"], labels_by_component["driver"])
     callers = yaml.safe_load(PLATFORM.read_text())["networkPolicy"]["toAirflow"]
     assert airflow["ingress"] == [{"from": callers, "ports": [{"port": 8080, "protocol": "TCP"}]}]
 
@@ -164,18 +166,20 @@ def test_network_policy_opens_the_port_of_the_store(address: str, port: int) -> 
         "--set",
         f"s3.endpoint={address}",
     )
-    outside = manifest_of(rendered(*settings), "NetworkPolicy", "-spark")["spec"]["egress"][-1]
-    assert outside == {"ports": [{"port": port, "protocol": "TCP"}]}
+    outside_rule = manifest_of(rendered(*settings), "NetworkPolicy", "-spark")["spec"]["egress"][-1]
+    assert outside_rule == {"ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def test_spark_authenticates_and_encrypts_unless_that_is_turned_off() -> None:
-    def conf(*settings: str) -> set[str]:
+    def conf_lines(*settings: str) -> set[str]:
         return set(spark_conf(rendered(*settings)).splitlines())
 
-    secured = {"spark.authenticate true", "spark.network.crypto.enabled true"}
-    assert secured < conf()
-    assert not secured & conf("--set", "spark.authenticate=false", "--set", "spark.encrypt=false")
-    assert "spark.io.encryption.enabled true" in conf("--set-json", 'spark.conf={"spark.io.encryption.enabled": true}')
+    security_lines = {"spark.authenticate true", "spark.network.crypto.enabled true"}
+    assert security_lines < conf_lines()
+    assert not security_lines & conf_lines("--set", "spark.authenticate=false", "--set", "spark.encrypt=false")
+    assert "spark.io.encryption.enabled true" in conf_lines(
+        "--set-json", 'spark.conf={"spark.io.encryption.enabled": true}'
+    )
 
 
 def test_each_component_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:

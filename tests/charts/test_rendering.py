@@ -57,8 +57,8 @@ def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Ma
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
     windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
-    jobs = [way for way in WAYS if way.stem != "spark-operator"]
-    everything = [word for file in (*jobs, windows, PLATFORM) for word in ("--values", str(file))]
+    job_ways = [way for way in WAYS if way.stem != "spark-operator"]
+    everything = [word for file in (*job_ways, windows, PLATFORM) for word in ("--values", str(file))]
     everything += ["--set", "handover.namespaces={jobs}", "--set", "scratch.storageClass=fast"]
     everything += ["--set", "airflow.database.external=true", "--set", "airflow.database.claim=airflow"]
     everything += ["--set", "image.pullSecrets={registry}", "--set", "test.target=s3://flink/tests"]
@@ -103,11 +103,11 @@ def test_chart_asks_for_few_rights_and_none_outside_namespaces(all_manifests: di
 def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
     all_manifests: dict[str, list[Manifest]],
 ) -> None:
-    def handovers(way: str) -> list[Manifest]:
+    def handover_roles(way: str) -> list[Manifest]:
         roles = [m for m in all_manifests[way] if m["kind"] == "Role"]
         return [r for r in roles if any("flinkdeployments" in rule["resources"] for rule in r["rules"])]
 
-    (role,) = handovers("everything")
+    (role,) = handover_roles("everything")
     assert role["metadata"]["namespace"] == "jobs"
     assert role["rules"] == [
         {
@@ -116,14 +116,14 @@ def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
             "verbs": ["get", "patch"],
         }
     ]
-    assert all(not handovers(way) for way in all_manifests if way != "everything")
+    assert all(not handover_roles(way) for way in all_manifests if way != "everything")
 
 
 def test_doctor_asks_for_the_rights_that_the_chart_gives(all_manifests: dict[str, list[Manifest]]) -> None:
     for name, rights in (("driver", DRIVER_RIGHTS), ("airflow", AIRFLOW_RIGHTS)):
         role = manifest_of(all_manifests["all-in-one"], "Role", f"-{name}")
-        verbs_given = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
-        assert verbs_given == rights
+        verbs_by_resource = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+        assert verbs_by_resource == rights
 
 
 def test_single_run_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
@@ -142,14 +142,14 @@ def test_pods_run_without_privileges(all_manifests: dict[str, list[Manifest]]) -
                 assert security["readOnlyRootFilesystem"] is True, name
                 assert security["allowPrivilegeEscalation"] is False, name
                 assert security["capabilities"] == {"drop": ["ALL"]}, name
-                requested = container["resources"].get("requests", {}).keys()
+                requested_resources = container["resources"].get("requests", {}).keys()
                 if "executor" not in name:  # Spark sets CPU and memory of an executor
-                    assert requested >= {"cpu", "memory"}, name
-                writable = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
-                on_the_node = [
-                    volume for volume in spec["volumes"] if volume["name"] in writable and "emptyDir" in volume
+                    assert requested_resources >= {"cpu", "memory"}, name
+                tmp_volumes = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
+                node_volumes = [
+                    volume for volume in spec["volumes"] if volume["name"] in tmp_volumes and "emptyDir" in volume
                 ]
-                assert ("ephemeral-storage" in requested) == bool(on_the_node), name
+                assert ("ephemeral-storage" in requested_resources) == bool(node_volumes), name
 
 
 def test_secrets_are_referred_to_and_never_written(all_manifests: dict[str, list[Manifest]]) -> None:
@@ -183,20 +183,20 @@ def test_job_runs_the_command_line_and_fails_at_once_with_a_final_exit_code() ->
         *("rescale", "run", "s3://a/s", "--target", "s3://a/t", "--master", "k8s://https://kubernetes.default.svc"),
         *("--max-parallelism", "1000", "--format=canonical"),
     ]
-    final, drained = job["spec"]["podFailurePolicy"]["rules"]
-    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [2, 3, 4, 5])
-    assert drained == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    final_rule, drain_rule = job["spec"]["podFailurePolicy"]["rules"]
+    assert (final_rule["action"], final_rule["onExitCodes"]["values"]) == ("FailJob", [2, 3, 4, 5])
+    assert drain_rule == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
 def test_database_of_airflow_lies_in_the_pod_unless_a_claim_is_named() -> None:
-    def home(*settings: str) -> Manifest:
+    def home_volume(*settings: str) -> Manifest:
         manifests = rendered("--values", str(CHART / "ways/all-in-one.yaml"), *settings)
         volumes = manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["volumes"]
         return next(volume for volume in volumes if volume["name"] == "home")
 
-    assert home() == {"name": "home", "emptyDir": {}}
-    claim = {"name": "home", "persistentVolumeClaim": {"claimName": "kept"}}
-    assert home("--set", "airflow.database.claim=kept") == claim
+    assert home_volume() == {"name": "home", "emptyDir": {}}
+    volume_of_claim = {"name": "home", "persistentVolumeClaim": {"claimName": "kept"}}
+    assert home_volume("--set", "airflow.database.claim=kept") == volume_of_claim
 
 
 def test_settings_of_the_store_reach_every_pod() -> None:
@@ -204,66 +204,69 @@ def test_settings_of_the_store_reach_every_pod() -> None:
         "s3.addressingStyle=virtual",
         *("s3.encryption=aws:kms", "s3.kmsKey=alias/flink", "s3.requesterPays=true", "s3.region=us-east-1"),
     )
-    way = (
+    arguments = (
         "--values",
         str(CHART / "ways/existing-airflow.yaml"),
         *(word for setting in settings for word in ("--set", setting)),
     )
-    described = manifest_of(rendered(*way), "ConfigMap", "-airflow")
-    driver = yaml.safe_load(described["data"]["driver.yaml"])["spec"]["containers"][0]["env"]
-    workers = yaml.safe_load(described["data"]["airflow-values.yaml"])["env"]
+    config_map = manifest_of(rendered(*arguments), "ConfigMap", "-airflow")
+    driver_env = yaml.safe_load(config_map["data"]["driver.yaml"])["spec"]["containers"][0]["env"]
+    airflow_env = yaml.safe_load(config_map["data"]["airflow-values.yaml"])["env"]
     expected = {
         "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
         "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms",
         "AWS_SSE_KMS_KEY_ID": "alias/flink",
         "AWS_REQUEST_PAYER": "requester",
     }
-    for env in (driver, workers):
+    for env in (driver_env, airflow_env):
         assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
 
 
 def test_access_to_the_source_alone_reaches_every_pod() -> None:
     settings = ("s3.secret=of-target", "s3.source.secret=of-source", "s3.source.region=eu-west-1")
     settings += ("s3.source.endpoint=https://store:9000", "s3.source.addressingStyle=path")
-    way = ["--values", str(CHART / "ways/existing-airflow.yaml")]
-    described = manifest_of(
-        rendered(*way, *(word for setting in settings for word in ("--set", setting))), "ConfigMap", "-airflow"
+    arguments = ["--values", str(CHART / "ways/existing-airflow.yaml")]
+    config_data = manifest_of(
+        rendered(*arguments, *(word for setting in settings for word in ("--set", setting))), "ConfigMap", "-airflow"
     )["data"]
-    driver = yaml.safe_load(described["driver.yaml"])["spec"]["containers"][0]
-    workers = yaml.safe_load(described["airflow-values.yaml"])
+    driver_container = yaml.safe_load(config_data["driver.yaml"])["spec"]["containers"][0]
+    airflow_values = yaml.safe_load(config_data["airflow-values.yaml"])
     expected = {
         "RESCALE_SOURCE_AWS_ENDPOINT_URL": "https://store:9000",
         "RESCALE_SOURCE_AWS_REGION": "eu-west-1",
         "RESCALE_SOURCE_AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
     }
-    secrets = [
+    secret_refs = [
         {"secretRef": {"name": "of-target"}},
         {"prefix": StoreSide.SOURCE.prefix, "secretRef": {"name": "of-source"}},
     ]
-    for env, given in (
-        (driver["env"], driver["envFrom"]),
-        (workers["env"], yaml.safe_load(workers["extraEnvFrom"])),
+    for env, env_from in (
+        (driver_container["env"], driver_container["envFrom"]),
+        (airflow_values["env"], yaml.safe_load(airflow_values["extraEnvFrom"])),
     ):
         assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
-        assert given == secrets
+        assert env_from == secret_refs
 
 
 def test_values_for_the_chart_of_airflow_load_dags_and_pod_template_and_give_access() -> None:
-    way = ("--values", str(CHART / "ways/existing-airflow.yaml"), "--set", "s3.region=us-east-1")
-    described = manifest_of(rendered(*way), "ConfigMap", "-airflow")
-    assert described["metadata"]["namespace"] == "airflow", (
+    arguments = ("--values", str(CHART / "ways/existing-airflow.yaml"), "--set", "s3.region=us-east-1")
+    config_map = manifest_of(rendered(*arguments), "ConfigMap", "-airflow")
+    assert config_map["metadata"]["namespace"] == "airflow", (
         "Airflow's pods cannot mount a ConfigMap of another namespace"
     )
-    driver = yaml.safe_load(described["data"]["driver.yaml"])
+    driver = yaml.safe_load(config_map["data"]["driver.yaml"])
     assert driver["metadata"]["namespace"] == "flink"
-    values = yaml.safe_load(described["data"]["airflow-values.yaml"])
+    values = yaml.safe_load(config_map["data"]["airflow-values.yaml"])
     (mount,) = values["volumeMounts"]
     assert values["volumes"] == [{"name": mount["name"], "configMap": {"name": "clicks-rescale-airflow"}}]
-    pod, cluster, *access = values["env"]
-    assert pod == {"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}
-    assert cluster == {"name": "RESCALE_CLUSTER", "value": "executors=4 cores=2 scratch=20Gi driver-memory=2Gi"}
+    pod_variable, cluster_variable, *store_variables = values["env"]
+    assert pod_variable == {"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}
+    assert cluster_variable == {
+        "name": "RESCALE_CLUSTER",
+        "value": "executors=4 cores=2 scratch=20Gi driver-memory=2Gi",
+    }
     (container,) = driver["spec"]["containers"]
-    assert access == [variable for variable in container["env"] if variable["name"].startswith("AWS_")] != []
+    assert store_variables == [variable for variable in container["env"] if variable["name"].startswith("AWS_")] != []
     assert yaml.safe_load(values["extraEnvFrom"]) == container["envFrom"]
     paths = [bundle["kwargs"].get("path") for bundle in values["dagProcessor"]["dagBundleConfigList"]]
     assert paths == [None, "/opt/rescale/share/rescale/dags"]
@@ -271,8 +274,8 @@ def test_values_for_the_chart_of_airflow_load_dags_and_pod_template_and_give_acc
 
 
 def test_pod_template_is_in_each_namespace_with_an_airflow() -> None:
-    own = ("--set", "airflow.enabled=true", "--set", "airflow.secret=s")
-    theirs = (
+    own_airflow = ("--set", "airflow.enabled=true", "--set", "airflow.secret=s")
+    existing_airflow = (
         "--set",
         "existingAirflow.serviceAccounts[0].name=a",
         "--set",
@@ -285,9 +288,14 @@ def test_pod_template_is_in_each_namespace_with_an_airflow() -> None:
         ]
         return [m["metadata"]["namespace"] for m in config_maps]
 
-    assert namespaces(*own) == namespaces(*theirs) == namespaces(*own, *theirs) == ["flink"]
-    elsewhere = ("--set", "existingAirflow.serviceAccounts[1].namespace=airflow")
-    assert namespaces(*theirs, *elsewhere) == ["flink", "airflow"]
+    assert (
+        namespaces(*own_airflow)
+        == namespaces(*existing_airflow)
+        == namespaces(*own_airflow, *existing_airflow)
+        == ["flink"]
+    )
+    other_namespace = ("--set", "existingAirflow.serviceAccounts[1].namespace=airflow")
+    assert namespaces(*existing_airflow, *other_namespace) == ["flink", "airflow"]
 
 
 def test_plans_are_estimated_for_the_cluster_in_the_values(all_manifests: dict[str, list[Manifest]]) -> None:
@@ -322,14 +330,14 @@ def test_large_numbers_are_written_in_full(tmp_path: Path) -> None:
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     manifests = rendered("--values", str(tmp_path / "values.yaml"), *RUN)
-    conf = manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"].splitlines()
-    assert conf[-4:] == ["spark.a 104857600", "spark.b 0.6", "spark.c true", "spark.d one two"]
+    conf_lines = manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"].splitlines()
+    assert conf_lines[-4:] == ["spark.a 104857600", "spark.b 0.6", "spark.c true", "spark.d one two"]
     (job,) = [m for m in manifests if m["kind"] == "Job"]
     spec = job["spec"]["template"]["spec"]
     environment = {entry["name"]: entry.get("value", "") for entry in spec["containers"][0]["env"]}
     assert cluster_of_environment(environment) == Cluster(4, 2, scratch=20 << 30, driver_memory=4 << 30)
-    (scratch,) = [volume for volume in spec["volumes"] if volume["name"] == "spark-local-dir-1"]
-    assert scratch["emptyDir"] == {"sizeLimit": str(20 << 30)}
+    (scratch_volume,) = [volume for volume in spec["volumes"] if volume["name"] == "spark-local-dir-1"]
+    assert scratch_volume["emptyDir"] == {"sizeLimit": str(20 << 30)}
 
 
 def test_resources_of_the_driver_may_be_removed() -> None:
@@ -344,8 +352,8 @@ def test_resources_of_the_driver_may_be_removed() -> None:
 
 
 def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
-    described = [m for m in all_manifests["everything"] if m["metadata"]["name"] == "clicks-rescale-airflow"]
-    for manifest in (m for m in described if m["kind"] == "ConfigMap"):
+    manifests = [m for m in all_manifests["everything"] if m["metadata"]["name"] == "clicks-rescale-airflow"]
+    for manifest in (m for m in manifests if m["kind"] == "ConfigMap"):
         assert yaml.safe_load(manifest["data"]["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
         assert yaml.safe_load(manifest["data"]["settings.yaml"]) == yaml.safe_load(SETTINGS)["settings"]
     spec = manifest_of(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]

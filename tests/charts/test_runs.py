@@ -18,7 +18,7 @@ from support.needs import need
 RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t", "--set", "s3.secret=keys")
 
 
-def name(*settings: str) -> str:
+def job_name(*settings: str) -> str:
     return str(manifest_of(rendered(*RUN, *settings), "Job", "")["metadata"]["name"])
 
 
@@ -37,14 +37,14 @@ def name(*settings: str) -> str:
     ],
 )
 def test_value_that_changes_the_pods_makes_another_job(change: str) -> None:
-    assert name("--set", change) != name()
+    assert job_name("--set", change) != job_name()
 
 
 @pytest.mark.parametrize(
     "change", ["run.retries=1", "run.deadlineSeconds=60", "run.labels.a=b", "run.ttlSecondsAfterFinished=9"]
 )
 def test_value_that_a_job_allows_to_change_keeps_the_job(change: str) -> None:
-    assert name("--set", change) == name()
+    assert job_name("--set", change) == job_name()
 
 
 def test_missing_secret_ends_the_run_with_a_message(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def notes_of(chart: Path, *settings: str) -> str:
-    here = ("--namespace", "flink", "--kube-version", KUBERNETES_VERSION, "-s", "templates/notes.yaml")
-    process = helm("template", "clicks", str(chart), *here, *settings)
+    arguments = ("--namespace", "flink", "--kube-version", KUBERNETES_VERSION, "-s", "templates/notes.yaml")
+    process = helm("template", "clicks", str(chart), *arguments, *settings)
     assert process.returncode == 0, process.stderr
     return str(yaml.safe_load(process.stdout)["notes"])
 
@@ -102,15 +102,15 @@ def test_notes_tell_how_to_follow_the_logs_and_why_pods_may_not_start(chart_of_n
 def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
     def manifests_of(release: str, namespace: str = "flink") -> list[Manifest]:
         arguments = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
-        more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
-        process = helm("template", release, str(CHART), *arguments, *more)
+        airflow_settings = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
+        process = helm("template", release, str(CHART), *arguments, *airflow_settings)
         assert process.returncode == 0, process.stderr
         return [manifest for manifest in yaml.safe_load_all(process.stdout) if manifest]
 
-    shared = "rescale-of-the-clicks-of-all-customers-and"
-    names = [manifest_of(manifests_of(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
+    name_prefix = "rescale-of-the-clicks-of-all-customers-and"
+    names = [manifest_of(manifests_of(f"{name_prefix}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
     assert len(set(names)) == 2
-    for release in (f"{shared}-one", "123", "a.b"):
+    for release in (f"{name_prefix}-one", "123", "a.b"):
         for manifest in manifests_of(release, "456"):
             assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", manifest["metadata"]["name"])
             assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == release
@@ -119,42 +119,44 @@ def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
                 assert subject["namespace"] == "456"
 
 
-@pytest.mark.parametrize("place", ["", "s3://a/tests/"])
-def test_helm_test_checks_the_place_that_it_rescales_to(place: str) -> None:
+@pytest.mark.parametrize("target", ["", "s3://a/tests/"])
+def test_doctor_of_the_helm_test_checks_the_target_of_its_rescale(target: str) -> None:
     pods = {
-        what: manifest_of(rendered("--set", f"test.target={place}"), "Pod", f"-test-{what}")
-        for what in ("doctor", "rescale")
+        name: manifest_of(rendered("--set", f"test.target={target}"), "Pod", f"-test-{name}")
+        for name in ("doctor", "rescale")
     }
-    doctor, rescale = (pod["spec"]["containers"][0]["args"] for pod in pods.values())
-    assert doctor[2].startswith("exec rescale doctor --source ")
-    assert doctor[2].endswith(' --target "$1"')
-    assert doctor[4] == rescale[4] == ("s3://a/tests/clicks-1" if place else "/tmp/rescaled")
+    doctor_args, rescale_args = (pod["spec"]["containers"][0]["args"] for pod in pods.values())
+    assert doctor_args[2].startswith("exec rescale doctor --source ")
+    assert doctor_args[2].endswith(' --target "$1"')
+    assert doctor_args[4] == rescale_args[4] == ("s3://a/tests/clicks-1" if target else "/tmp/rescaled")
     assert pods["doctor"]["metadata"]["annotations"]["helm.sh/hook"] == "test"
 
 
 def test_doctor_of_the_helm_test_runs(tmp_path: Path) -> None:
     need("java", "the doctor looks for it")
     shell, options, script, *_ = manifest_of(rendered(), "Pod", "-test-doctor")["spec"]["containers"][0]["args"]
-    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    search_path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [shell, options, script, "sh", str(tmp_path / "rescaled")]
-    process = subprocess.run(command, env={**os.environ, "PATH": programs}, capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        command, env={**os.environ, "PATH": search_path}, capture_output=True, text=True, check=False
+    )
     assert process.returncode == 0, process.stdout + process.stderr
     assert " checks: 0 errors" in process.stdout
 
 
 def test_values_are_not_interpreted_by_a_shell() -> None:
-    place = "s3://a/$(reboot)/`x`; 'y' \"z\""
-    pod = manifest_of(rendered("--set-string", f"test.target={place}"), "Pod", "-test-rescale")
+    target = "s3://a/$(reboot)/`x`; 'y' \"z\""
+    pod = manifest_of(rendered("--set-string", f"test.target={target}"), "Pod", "-test-rescale")
     shell, options, script, *arguments = pod["spec"]["containers"][0]["args"]
     assert (shell, options) == ("sh", "-ec")
     assert "reboot" not in script
-    assert arguments == ["sh", f"{place}/clicks-1", "k8s://https://kubernetes.default.svc"]
+    assert arguments == ["sh", f"{target}/clicks-1", "k8s://https://kubernetes.default.svc"]
     assert '--target "$1"' in script
     assert '--master "$2"' in script
 
 
 def test_pods_of_a_job_know_which_job_they_are_a_try_of() -> None:
     (container,) = manifest_of(rendered(*RUN), "Job", "")["spec"]["template"]["spec"]["containers"]
-    label_of = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in container["env"][:4]}
-    assert label_of["RESCALE_JOB_NAME"] == "metadata.labels['batch.kubernetes.io/job-name']"
-    assert label_of["RESCALE_JOB_UID"] == "metadata.labels['batch.kubernetes.io/controller-uid']"
+    field_by_variable = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in container["env"][:4]}
+    assert field_by_variable["RESCALE_JOB_NAME"] == "metadata.labels['batch.kubernetes.io/job-name']"
+    assert field_by_variable["RESCALE_JOB_UID"] == "metadata.labels['batch.kubernetes.io/controller-uid']"

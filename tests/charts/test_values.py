@@ -102,23 +102,23 @@ def schema() -> dict[str, Any]:
 )
 def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     window = {name: value for name, value in {**WINDOW, **change}.items() if value is not None}
-    process = with_windows({"early": window}, tmp_path)
+    process = render_windows({"early": window}, tmp_path)
     assert process.returncode != 0
     assert sentence in process.stderr
 
 
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
-    own = {"schedule", "timezone", "closes"}
-    own_of_jobs = {*own, "begins_before"}
+    own_fields = {"schedule", "timezone", "closes"}
+    own_fields_of_jobs = {*own_fields, "begins_before"}
     # The chart gives pods their access by the environment, so its windows name no connections.
     connections = {"connection", "source_connection", "kubernetes_connection"}
-    defined = schema()["definitions"]
-    assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - connections
-    assert set(defined["windowOfAJob"]["properties"]) == own_of_jobs | job_form().keys() - connections
+    definitions = schema()["definitions"]
+    assert set(definitions["windowOfSavepoints"]["properties"]) == own_fields | rescale_form().keys() - connections
+    assert set(definitions["windowOfAJob"]["properties"]) == own_fields_of_jobs | job_form().keys() - connections
     example = yaml.safe_load((CHART.parents[1] / "dags/windows.example.yaml").read_text())
     for window in example.values():
         del window["connection"]
-    process = with_windows({**example, "early": WINDOW}, tmp_path)
+    process = render_windows({**example, "early": WINDOW}, tmp_path)
     assert process.returncode == 0, process.stderr
 
 
@@ -133,7 +133,7 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
 def test_windows_that_the_dags_accept_are_accepted(change: dict[str, Any], tmp_path: Path) -> None:
     entry = {**WINDOW, "parallelism": 2, **change}
     assert read_entry("early", entry)[1] == []
-    process = with_windows({"early": entry}, tmp_path)
+    process = render_windows({"early": entry}, tmp_path)
     assert process.returncode == 0, process.stderr
 
 
@@ -155,20 +155,20 @@ def test_settings_are_checked_as_those_of_the_dags(
     del example["form"]["connection"]
     assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)
     del example["spark"]
-    process = with_settings({**example, **change}, tmp_path)
+    process = render_settings({**example, **change}, tmp_path)
     assert (process.returncode == 0) == (sentence is None), process.stderr
     assert (sentence or "") in process.stderr
 
 
-def with_settings(settings: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
-    return with_airflow({"settings": settings}, folder)
+def render_settings(settings: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    return render_airflow({"settings": settings}, folder)
 
 
-def with_windows(windows: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
-    return with_airflow({"windows": windows}, folder)
+def render_windows(windows: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    return render_airflow({"windows": windows}, folder)
 
 
-def with_airflow(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+def render_airflow(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     return template("--values", str(file), "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
@@ -184,13 +184,17 @@ def leaves(values: dict[str, Any], described: set[str], prefix: str = "") -> Ite
 
 
 def test_every_value_is_described() -> None:
-    rows = re.findall(r"^\| `([\w.]+)` \| `.+` \| \S.* \|$", (CHART / "README.md").read_text(), re.MULTILINE)
-    assert len(rows) == len(set(rows))
-    assert set(leaves(yaml.safe_load((CHART / "values.yaml").read_text()), set(rows))) == set(rows)
+    described_values = re.findall(
+        r"^\| `([\w.]+)` \| `.+` \| \S.* \|$", (CHART / "README.md").read_text(), re.MULTILINE
+    )
+    assert len(described_values) == len(set(described_values))
+    assert set(leaves(yaml.safe_load((CHART / "values.yaml").read_text()), set(described_values))) == set(
+        described_values
+    )
 
 
 def test_readme_is_current() -> None:
     need("helm-docs", "it makes the README")
     command = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert made.strip() == (CHART / "README.md").read_text().strip()
+    rendered_readme = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert rendered_readme.strip() == (CHART / "README.md").read_text().strip()

@@ -13,9 +13,9 @@ import yaml
 
 from support.helm import CHART, Manifest, manifest_of, rendered, template
 
-ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
+AIRFLOW_AND_RUN = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
 
-SERVED = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total", "JVMHeapMemory_bytes"} | {
+EXECUTOR_METRICS = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total", "JVMHeapMemory_bytes"} | {
     *("totalShuffleRead_bytes_total", "totalShuffleWrite_bytes_total", "ProcessTreePythonRSSMemory_bytes"),
     *("totalGCTime_seconds_total", "totalDuration_seconds_total"),
 }
@@ -23,9 +23,9 @@ SERVED = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total"
 
 
 @pytest.fixture(scope="module")
-def watched() -> list[Manifest]:
+def monitored_manifests() -> list[Manifest]:
     return rendered(
-        *ALL,
+        *AIRFLOW_AND_RUN,
         *("--set", "metrics.enabled=true", "--set", "metrics.dashboard.enabled=true"),
         *("--set", "networkPolicy.enabled=true", "--set", "spark.eventLog=s3://logs/rescale"),
         *("--set-json", 'metrics.from=[{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]'),
@@ -33,18 +33,18 @@ def watched() -> list[Manifest]:
     )
 
 
-def drivers(manifests: list[Manifest]) -> Iterator[Manifest]:
+def driver_pods(manifests: list[Manifest]) -> Iterator[Manifest]:
     """Yield the pod templates of the drivers of the run and of Airflow's tasks."""
     yield manifest_of(manifests, "Job", "")["spec"]["template"]
     yield yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
 
 
-def conf(manifests: list[Manifest]) -> list[str]:
+def conf_lines(manifests: list[Manifest]) -> list[str]:
     return str(manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]).splitlines()
 
 
-def test_drivers_are_annotated_with_the_place_of_their_metrics(watched: list[Manifest]) -> None:
-    for pod in drivers(watched):
+def test_drivers_are_annotated_with_port_and_path_of_their_metrics(monitored_manifests: list[Manifest]) -> None:
+    for pod in driver_pods(monitored_manifests):
         annotations = pod["metadata"]["annotations"]
         assert annotations["prometheus.io/path"] == "/metrics/executors/prometheus"
         assert annotations["prometheus.io/port"] == "4041", "an annotation of the values was overwritten"
@@ -54,13 +54,13 @@ def test_drivers_are_annotated_with_the_place_of_their_metrics(watched: list[Man
         "spark.ui.enabled true",
         "spark.ui.killEnabled false",
         "spark.metrics.conf.*.sink.prometheusServlet.class org.apache.spark.metrics.sink.PrometheusServlet",
-    } <= set(conf(watched))
-    executor = yaml.safe_load(manifest_of(watched, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    } <= set(conf_lines(monitored_manifests))
+    executor = yaml.safe_load(manifest_of(monitored_manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
     assert "prometheus.io/scrape" not in executor["metadata"].get("annotations", {})
 
 
-def test_monitoring_may_connect_to_drivers(watched: list[Manifest]) -> None:
-    ingress = manifest_of(watched, "NetworkPolicy", "-spark")["spec"]["ingress"]
+def test_monitoring_may_connect_to_drivers(monitored_manifests: list[Manifest]) -> None:
+    ingress = manifest_of(monitored_manifests, "NetworkPolicy", "-spark")["spec"]["ingress"]
     assert ingress[1:] == [
         {
             "from": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
@@ -69,40 +69,40 @@ def test_monitoring_may_connect_to_drivers(watched: list[Manifest]) -> None:
     ]
 
 
-def test_event_logs_are_written_to_the_place_in_the_values(watched: list[Manifest]) -> None:
-    for pod in drivers(watched):
+def test_drivers_are_given_the_directory_of_event_logs(monitored_manifests: list[Manifest]) -> None:
+    for pod in driver_pods(monitored_manifests):
         env = {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0]["env"]}
         assert env["RESCALE_EVENT_LOG"] == "s3://logs/rescale"
-    assert template(*ALL, "--set", "spark.eventLog=/var/log").returncode != 0
+    assert template(*AIRFLOW_AND_RUN, "--set", "spark.eventLog=/var/log").returncode != 0
 
 
 def test_event_log_of_spark_itself_can_be_configured() -> None:
     settings = ["--set-json", 'spark.conf={"spark.eventLog.enabled": true, "spark.eventLog.dir": "s3a://logs/rescale"}']
     assert {"spark.eventLog.enabled true", "spark.eventLog.dir s3a://logs/rescale"} <= set(
-        conf(rendered(*ALL, *settings))
+        conf_lines(rendered(*AIRFLOW_AND_RUN, *settings))
     )
 
 
-def test_dashboard_queries_metrics_that_spark_serves(watched: list[Manifest]) -> None:
-    config_map = manifest_of(watched, "ConfigMap", "-dashboard")
+def test_dashboard_queries_metrics_that_spark_serves(monitored_manifests: list[Manifest]) -> None:
+    config_map = manifest_of(monitored_manifests, "ConfigMap", "-dashboard")
     assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
     dashboard: dict[str, Any] = json.loads(config_map["data"]["rescale.json"])
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     names = {name for expression in expressions for name in re.findall(r"metrics_executor_(\w+)", expression)}
-    assert names == SERVED
+    assert names == EXECUTOR_METRICS
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     assert {name for expression in expressions for name in re.findall(r"\$(\w+)", expression)} <= {
         *variables,
         "__rate_interval",
     }
-    places = [tuple(panel["gridPos"][axis] for axis in "xy") for panel in dashboard["panels"]]
-    assert len(set(places)) == len(places)
+    positions = [tuple(panel["gridPos"][axis] for axis in "xy") for panel in dashboard["panels"]]
+    assert len(set(positions)) == len(positions)
 
 
 def test_monitoring_is_off_by_default() -> None:
-    manifests = rendered(*ALL)
+    manifests = rendered(*AIRFLOW_AND_RUN)
     assert not [m for m in manifests if m["metadata"]["name"].endswith("-dashboard")]
-    assert "spark.ui.enabled false" in conf(manifests)
-    for pod in drivers(manifests):
+    assert "spark.ui.enabled false" in conf_lines(manifests)
+    for pod in driver_pods(manifests):
         assert "prometheus.io/scrape" not in pod["metadata"].get("annotations", {})
         assert "ports" not in pod["spec"]["containers"][0]

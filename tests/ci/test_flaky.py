@@ -13,56 +13,58 @@ from support.readme import ROOT
 ORACLE, ENGINE, PLAN = "tests/oracle/test_s3.py", "tests/rocksdb/engine/test_scan.py", "tests/plan/test_plan.py"
 
 
-def report(path: Path, **files: str) -> Path:
+def write_report(path: Path, **error_by_file: str) -> Path:
     """Write a JUnit report with a test for each file, which fails unless its error is empty; return the path."""
     cases = "".join(
         f'<testcase file="{file}" name="test_x">' + (f'<failure message="{error}"/>' if error else "") + "</testcase>"
-        for file, error in files.items()
+        for file, error in error_by_file.items()
     )
     path.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
     return path
 
 
-def flaky(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run_flaky(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / ".ci" / "flaky.py"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
-    process = flaky("choose", report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
+    process = run_flaky("choose", write_report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
     assert (process.returncode, process.stdout.split()) == (0, [ORACLE, ENGINE])
 
 
 @pytest.mark.parametrize(
-    ("files", "reason"),
+    ("error_by_file", "reason"),
     [
         ({ORACLE: "late", PLAN: "1 != 2"}, f"{PLAN} is never repeated"),
         ({ORACLE: "late", ENGINE: "gone"}, "2 files failed, at most 1 are repeated"),
         ({PLAN: ""}, "0 files failed"),
     ],
 )
-def test_failures_of_other_files_are_never_repeated(tmp_path: Path, files: dict[str, str], reason: str) -> None:
-    process = flaky("choose", report(tmp_path / "xml", **files), 1)
+def test_nothing_is_repeated_after_other_or_too_many_or_no_failures(
+    tmp_path: Path, error_by_file: dict[str, str], reason: str
+) -> None:
+    process = run_flaky("choose", write_report(tmp_path / "xml", **error_by_file), 1)
     assert (process.returncode, process.stdout) == (1, "")
     assert reason in process.stderr
 
 
-def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
-    history, late, fine = tmp_path / "cache" / "flaky", tmp_path / "late", tmp_path / "fine"
-    report(late, **{ORACLE: "late"})
-    report(fine, **{ORACLE: ""})
-    first = flaky("record", late, history, "a")
+def test_recording_a_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
+    history, failed_report, passed_report = tmp_path / "cache" / "flaky", tmp_path / "late", tmp_path / "fine"
+    write_report(failed_report, **{ORACLE: "late"})
+    write_report(passed_report, **{ORACLE: ""})
+    first = run_flaky("record", failed_report, history, "a")
     assert (first.returncode, first.stdout) == (0, f"FLAKY: {ORACLE}::test_x: late\n")
-    assert flaky("record", late, history, "a").returncode == 0
-    second = flaky("record", late, history, "b")
+    assert run_flaky("record", failed_report, history, "a").returncode == 0
+    second = run_flaky("record", failed_report, history, "b")
     assert second.returncode == 1
     assert f"flaky at two commits, fix it: {ORACLE}::test_x" in second.stderr
     for _ in range(20):
-        assert flaky("record", fine, history, "b").stdout == ""
-    assert flaky("record", late, history, "c").returncode == 0
+        assert run_flaky("record", passed_report, history, "b").stdout == ""
+    assert run_flaky("record", failed_report, history, "c").returncode == 0
 
 
 def test_tests_are_counted(tmp_path: Path) -> None:
-    assert flaky("count", report(tmp_path / "xml", **{ORACLE: "late", PLAN: ""})).stdout == (
+    assert run_flaky("count", write_report(tmp_path / "xml", **{ORACLE: "late", PLAN: ""})).stdout == (
         "1 passed, 1 failed, 0 skipped\n"
     )
