@@ -33,21 +33,21 @@ def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
     arguments = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
     arguments += ["--kafka-source=-j", "--allow-prefix=-k", "--moved=-l=m"]
     options = parser().parse_args(["diff", "/a", "/b", *arguments])
-    of_the_step = StrictArgumentParser()
-    add_options(of_the_step, "diff")
-    passed = of_the_step.parse_args(arguments_of_step(options, "diff").options)
-    assert vars(passed) == {name: vars(options)[name] for name in vars(passed)}
-    assert passed.rename == ["-a=b", "c=--d"]
+    step_parser = StrictArgumentParser()
+    add_options(step_parser, "diff")
+    step_options = step_parser.parse_args(arguments_of_step(options, "diff").options)
+    assert vars(step_options) == {name: vars(options)[name] for name in vars(step_options)}
+    assert step_options.rename == ["-a=b", "c=--d"]
 
 
 def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     (uids := tmp_path / "uids").write_text("visits\n", "utf-8")
     (offsets := tmp_path / "offsets.csv").write_text("topic,partition,offset\norders,0,5\n", "utf-8")
-    declared = ["--rename=a=b", "--drop=c", "--drop-state=d:e", "--kafka-topic=f=g", "--kafka-source=h=i"]
-    declared += [f"--kafka-offsets={offsets}"]
+    surgery_arguments = ["--rename=a=b", "--drop=c", "--drop-state=d:e", "--kafka-topic=f=g", "--kafka-source=h=i"]
+    surgery_arguments += [f"--kafka-offsets={offsets}"]
     arguments = ["--target=/b", "--parallelism=4", "--max-parallelism=visits=256", "--key-hash=lombok(a)"]
     arguments += ["--format=canonical", "--files=refer", f"--uids={uids}", "--allow-prefix=/c"]
-    arguments += ["--moved=hdfs://n/d=/e", *declared]
+    arguments += ["--moved=hdfs://n/d=/e", *surgery_arguments]
     surgery = parse_surgery(
         renames=["a=b"],
         drops=["c"],
@@ -69,12 +69,14 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
         moved=["hdfs://n/d=/e"],
         surgery=surgery,
     )
-    of_the_step = StrictArgumentParser()
-    add_options(of_the_step, "diff")
-    options, files = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
-    assert files == {"--kafka-offsets": offsets.read_text("utf-8")}
+    step_parser = StrictArgumentParser()
+    add_options(step_parser, "diff")
+    options, content_by_option = arguments_of_step(
+        parser().parse_args(["diff", "/a", "/b", *surgery_arguments]), "diff"
+    )
+    assert content_by_option == {"--kafka-offsets": offsets.read_text("utf-8")}
     options.append(f"--kafka-offsets={offsets}")
-    assert surgery_from_options(values_of(of_the_step.parse_args(options), "diff")) == surgery
+    assert surgery_from_options(values_of(step_parser.parse_args(options), "diff")) == surgery
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

@@ -11,15 +11,15 @@ import pytest
 
 from support.snapshots import directory
 
-NAMED = directory("2-clicks")
+CLICKS = directory("2-clicks")
 
 
-def completed(line: str, tmp_path: Path) -> list[str]:
-    answer = tmp_path / "answer"
+def completions_of(line: str, tmp_path: Path) -> list[str]:
+    answer_file = tmp_path / "answer"
     environment = {
         **os.environ,
         "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer_file),
         "_ARGCOMPLETE_IFS": "\n",
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
@@ -30,7 +30,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout == b""
-    return answer.read_text().split("\n") if answer.exists() else []
+    return answer_file.read_text().split("\n") if answer_file.exists() else []
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ def completed(line: str, tmp_path: Path) -> list[str]:
     [
         ("rescale di", ["diff", "discard"]),
         ("rescale schema cer", ["certificate "]),
-        (f"rescale plan {NAMED} --format ", ["keep", "canonical", "rocksdb"]),
-        (f"rescale run {NAMED} --target /t --parallelism vi", ["visits="]),
-        (f"rescale diff {NAMED} /t --rename vi", ["visits="]),
-        (f"rescale run {NAMED} --target /t --drop vi", ["visits "]),
-        (f"rescale run {NAMED} --target /t --drop-state vi", ["visits:"]),
-        (f"rescale follow {NAMED} --target /t --parallelism vi", ["visits="]),
+        (f"rescale plan {CLICKS} --format ", ["keep", "canonical", "rocksdb"]),
+        (f"rescale run {CLICKS} --target /t --parallelism vi", ["visits="]),
+        (f"rescale diff {CLICKS} /t --rename vi", ["visits="]),
+        (f"rescale run {CLICKS} --target /t --drop vi", ["visits "]),
+        (f"rescale run {CLICKS} --target /t --drop-state vi", ["visits:"]),
+        (f"rescale follow {CLICKS} --target /t --parallelism vi", ["visits="]),
         ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
         ("rescale run --parallelism vi", []),
     ],
 )
 def test_words_are_completed(line: str, completions: list[str], tmp_path: Path) -> None:
-    assert completed(line, tmp_path) == (completions or [""])
+    assert completions_of(line, tmp_path) == (completions or [""])
 
 
 def test_names_in_the_list_of_uids_are_completed_after_a_byte_order_mark(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_names_in_the_list_of_uids_are_completed_after_a_byte_order_mark(tmp_pat
     uids = tmp_path / "uids"
     uids.write_text("bc1318e8f318643c042ed22188f09655 numbers\n", encoding="utf-8-sig")
     line = f"rescale plan {directory('1.20-canonical-hashmap')} --target /t --uids {uids} --parallelism nu"
-    assert completed(line, tmp_path) == ["numbers="]
+    assert completions_of(line, tmp_path) == ["numbers="]

@@ -30,10 +30,10 @@ def test_savepoint_with_the_name_of_a_scratch_directory_is_kept(
 ) -> None:
     monkeypatch.setenv(variable, str(ground.home))
     monkeypatch.setattr("tempfile.tempdir", None)
-    foreign = ground.savepoint(f"{kind}clicks")
-    before = tree(foreign)
+    foreign_directory = ground.savepoint(f"{kind}clicks")
+    before = tree(foreign_directory)
     assert main(["discard", str(ground.target)]) == 0
-    assert tree(foreign) == before
+    assert tree(foreign_directory) == before
 
 
 @pytest.mark.slow
@@ -150,13 +150,13 @@ ARRANGEMENTS: tuple[Callable[[Ground], Path], ...] = (
 def test_foreign_directory_beside_a_target_is_refused_and_kept(
     ground: Ground, capsys: Captured, arrange: Callable[[Ground], Path], command: str
 ) -> None:
-    foreign = arrange(ground)
-    before = tree(foreign), tree(ground.home)
+    foreign_directory = arrange(ground)
+    before = tree(foreign_directory), tree(ground.home)
     arguments = (
         [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
     )
     code, document = answer(capsys, command, *arguments)
-    assert (tree(foreign), tree(ground.home)) == before
+    assert (tree(foreign_directory), tree(ground.home)) == before
     assert (code, document["error"]) == (2, "RequestError")
     assert document["path"] in {str(ground.documents), str(ground.documents / "staging")}
     assert document["found"]
@@ -171,18 +171,18 @@ def test_link_or_mount_among_the_documents_is_refused(
 ) -> None:
     interrupted(ground, ground.target)
     (ground.documents / "follower.json").write_text("{}")
-    foreign, place = ground.savepoint("mine"), ground.documents / folder
+    foreign_directory, path = ground.savepoint("mine"), ground.documents / folder
     if is_mount:
-        ground.bind(foreign, place)
+        ground.bind(foreign_directory, path)
     else:
-        place.symlink_to(foreign)
-    before = tree(foreign), tree(ground.home)
+        path.symlink_to(foreign_directory)
+    before = tree(foreign_directory), tree(ground.home)
     arguments = (
         [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
     )
     code, document = answer(capsys, command, *arguments)
-    assert (tree(foreign), tree(ground.home)) == before
-    assert (code, document["error"], document["path"]) == (2, "RequestError", str(place))
+    assert (tree(foreign_directory), tree(ground.home)) == before
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(path))
 
 
 @pytest.mark.parametrize("folder", [document_folders.PINS, document_folders.ROUNDS, document_folders.ORDERS])
@@ -199,15 +199,15 @@ def test_directories_of_a_follower_are_foreign_without_a_follower(
 def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
     """A follower writes files below the documents, and removes those that it no longer needs."""
     interrupted(ground, ground.target)
-    foreign, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
+    foreign_directory, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
     pins.mkdir()
-    (pins / "chk-1").symlink_to(foreign)
-    before, store = tree(foreign), LocalStore()
+    (pins / "chk-1").symlink_to(foreign_directory)
+    before, store = tree(foreign_directory), LocalStore()
     with pytest.raises(RequestError):
         store.put(str(pins / "chk-1" / "_metadata"), b"a pin")
     with pytest.raises(RequestError):
         store.delete([str(pins / "chk-1" / "_metadata")])
-    assert tree(foreign) == before
+    assert tree(foreign_directory) == before
 
 
 @pytest.mark.parametrize("put", [shutil.copytree, shutil.move])
@@ -228,9 +228,9 @@ def test_documents_of_another_target_are_not_discarded(
 def test_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
     (ground.home / "link").symlink_to(ground.home)
     ground.bind(ground.home, ground.home.parent / "mounted")
-    for names in (ground.home / "link", ground.home.parent / "mounted"):
+    for parent in (ground.home / "link", ground.home.parent / "mounted"):
         interrupted(ground, ground.target)
-        assert main(["discard", str(names / "target")]) == 0
+        assert main(["discard", str(parent / "target")]) == 0
         assert not ground.documents.exists()
 
 
@@ -242,27 +242,27 @@ def test_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
     pairs_in_turn(["_metadata", "result.json", "state"], ["diff_snapshots", "reshuffle_keyed_state"], quick=1),
 )
 def test_result_document_replaces_no_foreign_file_and_lies_in_no_snapshot(ground: Ground, name: str, step: str) -> None:
-    foreign = ground.savepoint("others")
-    (foreign / "state").write_bytes(b"state")
-    places = [foreign / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
+    foreign_directory = ground.savepoint("others")
+    (foreign_directory / "state").write_bytes(b"state")
+    paths = [foreign_directory / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
     before = tree(ground.home)
-    for place in places:
+    for path in paths:
         step_arguments = ["--plan", str(ground.home / "plan")] if step != "diff_snapshots" else []
-        step_arguments = step_arguments or ["--a", str(ground.source), "--b", str(foreign)]
-        command = [sys.executable, "-m", step, *step_arguments, "--result", str(place), "--master", "local[2]"]
+        step_arguments = step_arguments or ["--a", str(ground.source), "--b", str(foreign_directory)]
+        command = [sys.executable, "-m", step, *step_arguments, "--result", str(path), "--master", "local[2]"]
         assert subprocess.run(command, check=False, capture_output=True).returncode == 2
     assert tree(ground.home) == before
 
 
 def test_report_replaces_no_foreign_page_and_lies_in_no_snapshot(ground: Ground) -> None:
-    foreign = ground.savepoint("others")
+    foreign_directory = ground.savepoint("others")
     page = ground.folder("mine") / "index.html"
     page.write_text("<!doctype html><title>The only copy</title>")
     link = ground.home / "link"
-    link.symlink_to(foreign / "_metadata")
+    link.symlink_to(foreign_directory / "_metadata")
     before = tree(ground.home)
-    for place in (page, foreign / "report.html", foreign / "_metadata", link):
-        assert main(["report", str(ground.source), "-o", str(place)]) == 2
+    for path in (page, foreign_directory / "report.html", foreign_directory / "_metadata", link):
+        assert main(["report", str(ground.source), "-o", str(path)]) == 2
     assert tree(ground.home) == before
 
 

@@ -51,9 +51,9 @@ def test_command_line_without_arguments_shows_the_first_steps(capsys: Captured) 
     ],
 )
 def test_misspelt_word_gets_a_suggestion(capsys: Captured, tmp_path: Path, arguments: list[str], question: str) -> None:
-    names = tmp_path / "uids"
-    names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
-    code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in arguments))
+    uids_file = tmp_path / "uids"
+    uids_file.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
+    code, document = answer(capsys, *(str(uids_file) if word == "NAMES" else word for word in arguments))
     assert code == 2
     assert document["advice"].startswith(question), document
 

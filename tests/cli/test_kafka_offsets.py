@@ -14,24 +14,33 @@ from rescale.flink.operator_id import operator_id_of_uid
 from support.kafka_state import enumerator, reader_element, source_savepoint
 from support.schemas import assert_valid
 
-ORDERS = operator_id_of_uid("orders")
+ORDERS_ID = operator_id_of_uid("orders")
 
 
 def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    book = enumerator([("orders", 0, 0), ("orders", 1, 0)])
+    enumerator_state = enumerator([("orders", 0, 0), ("orders", 1, 0)])
     splits = [[reader_element("orders", 0, 40)], [reader_element("orders", 1, -1)]]
-    source, file = source_savepoint(tmp_path / "source", splits, book), tmp_path / "offsets"
+    source, offsets_file = source_savepoint(tmp_path / "source", splits, enumerator_state), tmp_path / "offsets"
     assert main(["inspect", source, "--kafka-offsets", "csv"]) == 0
-    printed = capsys.readouterr().out
-    assert printed == f"operator,topic,partition,offset\n{ORDERS},orders,0,40\n{ORDERS},orders,1,latest\n"
-    plan = ["plan", source, "--target", str(tmp_path / "target"), "--kafka-offsets", str(file), "--output", "json"]
-    for form in ("csv", "json"):
-        assert main(["inspect", source, "--kafka-offsets", form]) == 0
-        printed = capsys.readouterr().out
-        if form == "json":
-            assert_valid("kafka-offsets", json.loads(printed))
-        file.write_text(printed.replace("40", "17").replace("latest", "drop"))
-        assert main(plan) == 0
+    printed_offsets = capsys.readouterr().out
+    assert printed_offsets == f"operator,topic,partition,offset\n{ORDERS_ID},orders,0,40\n{ORDERS_ID},orders,1,latest\n"
+    plan_command = [
+        "plan",
+        source,
+        "--target",
+        str(tmp_path / "target"),
+        "--kafka-offsets",
+        str(offsets_file),
+        "--output",
+        "json",
+    ]
+    for output_format in ("csv", "json"):
+        assert main(["inspect", source, "--kafka-offsets", output_format]) == 0
+        printed_offsets = capsys.readouterr().out
+        if output_format == "json":
+            assert_valid("kafka-offsets", json.loads(printed_offsets))
+        offsets_file.write_text(printed_offsets.replace("40", "17").replace("latest", "drop"))
+        assert main(plan_command) == 0
         document = json.loads(capsys.readouterr().out)
         (change,) = document["surgery"]["kafka"]
         assert [
@@ -41,33 +50,34 @@ def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: py
             ("latest", None, True),
         ]
         assert [partition["next"] for partition in document["kafka"][0]["partitions"]] == [17]
-    file.write_text("topic,partition,offset\norders,0,five\n")
-    assert main(plan) == 2
-    assert json.loads(capsys.readouterr().out)["path"] == str(file)
-    file.unlink()
-    assert main(plan) == 2
+    offsets_file.write_text("topic,partition,offset\norders,0,five\n")
+    assert main(plan_command) == 2
+    assert json.loads(capsys.readouterr().out)["path"] == str(offsets_file)
+    offsets_file.unlink()
+    assert main(plan_command) == 2
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
 
 
 def test_offsets_of_a_comparison_may_come_through_a_pipe(tmp_path: Path) -> None:
-    book = enumerator([("orders", 0, 0)])
+    enumerator_state = enumerator([("orders", 0, 0)])
     a, b = (
-        source_savepoint(tmp_path / str(offset), [[reader_element("orders", 0, offset)]], book) for offset in (40, 50)
+        source_savepoint(tmp_path / str(offset), [[reader_element("orders", 0, offset)]], enumerator_state)
+        for offset in (40, 50)
     )
-    rescale = [sys.executable, "-m", "rescale.cli.main", "diff", a, b, "--kafka-offsets", "/dev/stdin"]
+    diff_command = [sys.executable, "-m", "rescale.cli.main", "diff", a, b, "--kafka-offsets", "/dev/stdin"]
     offsets = "topic,partition,offset\norders,0,50\n"
-    process = subprocess.run(rescale, input=offsets, capture_output=True, text=True, timeout=120, check=False)
+    process = subprocess.run(diff_command, input=offsets, capture_output=True, text=True, timeout=120, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_two_output_formats_at_once_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = source_savepoint(tmp_path / "source", [[reader_element("orders", 0, 40)]], enumerator([("orders", 0, 0)]))
-    inspect = ["inspect", source, "--output", "json", "--kafka-offsets"]
-    assert main([*inspect, "csv"]) == 2
+    inspect_command = ["inspect", source, "--output", "json", "--kafka-offsets"]
+    assert main([*inspect_command, "csv"]) == 2
     error = json.loads(capsys.readouterr().out)
     assert (error["error"], error["found"]) == ("RequestError", "--kafka-offsets csv and --output json")
     assert "leave --output json out, or use --kafka-offsets json" in error["advice"]
-    assert main([*inspect, "json"]) == 0
+    assert main([*inspect_command, "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
-        {"operator": ORDERS, "topic": "orders", "partition": 0, "offset": 40}
+        {"operator": ORDERS_ID, "topic": "orders", "partition": 0, "offset": 40}
     ]

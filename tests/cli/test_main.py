@@ -27,8 +27,8 @@ def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None
     published, file = tmp_path / "published", tmp_path / "file"
     shutil.copytree(SOURCE, published)
     file.write_text("x")
-    below = "a file stands where a directory is needed"
-    cases = ((published, "the target is occupied"), (file, "the target is a file"), (file / "x", below))
+    file_in_the_way = "a file stands where a directory is needed"
+    cases = ((published, "the target is occupied"), (file, "the target is a file"), (file / "x", file_in_the_way))
     for target, what in cases:
         code, document = answer(capsys, "run", SOURCE, "--target", str(target))
         assert (code, document["what"]) == (2, what)
@@ -40,20 +40,20 @@ def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None
     assert sorted(tmp_path.iterdir()) == [file, published]
 
 
-def damaged(tmp_path: Path) -> str:
+def damaged_snapshot(tmp_path: Path) -> str:
     (tmp_path / "_metadata").write_bytes((Path(SOURCE) / "_metadata").read_bytes()[:100])
     return str(tmp_path)
 
 
 def test_damaged_metadata_is_reported_with_path_and_offset(capsys: Captured, tmp_path: Path) -> None:
-    code, document = answer(capsys, "inspect", damaged(tmp_path))
+    code, document = answer(capsys, "inspect", damaged_snapshot(tmp_path))
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
     assert 0 < document["offset"] <= 100
     assert (
         {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAIL_NAMES} == fields("error") >= document.keys()
     )
-    assert main(["inspect", damaged(tmp_path)]) == 3
+    assert main(["inspect", damaged_snapshot(tmp_path)]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("error: ")
@@ -140,7 +140,7 @@ def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interrupted_function", "arguments", "resumes"),
+    ("interrupted_function", "arguments", "is_resumable"),
     [
         ("inspect.open_readable", ["inspect", SOURCE], False),
         ("run.prepared_plan_of", ["run", SOURCE, "--target", "/t"], True),
@@ -148,23 +148,27 @@ def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
     ],
 )
 def test_interrupted_command_says_whether_it_can_be_resumed(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch, interrupted_function: str, arguments: list[str], resumes: bool
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+    interrupted_function: str,
+    arguments: list[str],
+    is_resumable: bool,
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"rescale.cli.commands.{interrupted_function}", interrupted)
+    monkeypatch.setattr(f"rescale.cli.commands.{interrupted_function}", interrupt)
     assert main(arguments) == 130
     message = capsys.readouterr().err
     assert message.startswith("interrupted")
-    assert ("the same command" in message) is resumes
+    assert ("the same command" in message) is is_resumable
     assert main([*arguments, "--output", "json"]) == 130
     document = json.loads(capsys.readouterr().out)
     assert (document["error"], document["exit_code"]) == ("KeyboardInterrupt", 130)
 
 
 @pytest.mark.parametrize(
-    ("at", "number"),
+    ("module", "signal_number"),
     pairs_in_turn(
         ["rescale.cli.main", "argparse", "rescale.cli.commands.virtual_keys"],
         [signal.SIGINT, signal.SIGTERM],
@@ -172,12 +176,14 @@ def test_interrupted_command_says_whether_it_can_be_resumed(
     ),
 )
 def test_command_that_is_interrupted_while_it_starts_shows_no_traceback(
-    at: str, number: signal.Signals, tmp_path: Path
+    module: str, signal_number: signal.Signals, tmp_path: Path
 ) -> None:
-    interrupts = "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
-    interrupts += f"        if name == '{at}':\n            os.kill(os.getpid(), signal.{number.name})\n"
-    (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
+    interrupting_code = "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
+    interrupting_code += (
+        f"        if name == '{module}':\n            os.kill(os.getpid(), signal.{signal_number.name})\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(f"{interrupting_code}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (process.returncode, process.stderr) == (128 + number, "interrupted\n")
+    assert (process.returncode, process.stderr) == (128 + signal_number, "interrupted\n")

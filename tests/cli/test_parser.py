@@ -14,7 +14,7 @@ from support.snapshots import directory
 Captured = pytest.CaptureFixture[str]
 
 
-def single_valued() -> Iterator[tuple[str, list[str], str]]:
+def single_valued_options() -> Iterator[tuple[str, list[str], str]]:
     """Yield (command, names of the option, a value) for each option that takes one value."""
     for name, command in commands().items():
         for action in command._actions:
@@ -23,13 +23,13 @@ def single_valued() -> Iterator[tuple[str, list[str], str]]:
                 yield name, list(action.option_strings), "local[1]" if action.dest == "master" else value
 
 
-@pytest.mark.parametrize(("command", "option", "value"), [*single_valued()])
+@pytest.mark.parametrize(("command", "option_names", "value"), [*single_valued_options()])
 def test_single_valued_option_given_twice_is_refused(
-    capsys: Captured, command: str, option: list[str], value: str
+    capsys: Captured, command: str, option_names: list[str], value: str
 ) -> None:
-    assert main([command, option[0], value, f"{option[-1]}={value}"]) == 2
+    assert main([command, option_names[0], value, f"{option_names[-1]}={value}"]) == 2
     output = capsys.readouterr()
-    assert f"argument {'/'.join(option)}: given more than once" in output.err + output.out
+    assert f"argument {'/'.join(option_names)}: given more than once" in output.err + output.out
     assert f"see rescale {command} --help" in output.err + output.out
 
 

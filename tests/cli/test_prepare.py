@@ -39,31 +39,35 @@ def test_json_says_what_is_new_and_what_a_run_would_still_write(
     job: Checkpoints, target: str, capsys: Captured
 ) -> None:
     command = ("run", job.directory, "--target", target, *SHAPE)
-    code, first = answer(capsys, *command, "--prepare")
-    assert (code, first.keys()) == (0, fields("prepare"))
-    assert_valid("prepare", first)
-    assert (first["source"], first["new_files"], first["new_bytes"]) == (job.newest, first["files"], first["bytes"])
-    assert first["bytes_left"] > 0
+    code, first_preparation = answer(capsys, *command, "--prepare")
+    assert (code, first_preparation.keys()) == (0, fields("prepare"))
+    assert_valid("prepare", first_preparation)
+    assert (first_preparation["source"], first_preparation["new_files"], first_preparation["new_bytes"]) == (
+        job.newest,
+        first_preparation["files"],
+        first_preparation["bytes"],
+    )
+    assert first_preparation["bytes_left"] > 0
     job.copy_newest(4)
-    code, second = answer(capsys, *command, "--prepare")
+    code, second_preparation = answer(capsys, *command, "--prepare")
     assert code == 0
-    assert second == {**first, "source": job.newest, "new_files": 0, "new_bytes": 0}
+    assert second_preparation == {**first_preparation, "source": job.newest, "new_files": 0, "new_bytes": 0}
     code, run_answer = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
-    assert (code, run_answer["bytes_moved"]) == (0, first["bytes"] + first["bytes_left"])
+    assert (code, run_answer["bytes_moved"]) == (0, first_preparation["bytes"] + first_preparation["bytes_left"])
     code, second_answer = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
     assert (code, second_answer["already_published"], second_answer["plan"]) == (0, True, run_answer["plan"])
-    code, late = answer(capsys, *command, "--prepare")
+    code, late_error = answer(capsys, *command, "--prepare")
     assert code == 2
-    assert late["path"] == target
+    assert late_error["path"] == target
 
 
 def test_text_says_what_is_new_and_what_to_do_next(job: Checkpoints, target: str, capsys: Captured) -> None:
     assert main(["run", job.directory, "--target", target, *SHAPE, "--prepare"]) == 0
-    has, new, then = capsys.readouterr().out.splitlines()
-    assert has.startswith(f"{target} is prepared: it has ")
-    assert f"SST files of {job.newest}, " in has
-    assert "would still write" in new
-    assert "without --prepare" in then
+    prepared_line, rest_line, advice_line = capsys.readouterr().out.splitlines()
+    assert prepared_line.startswith(f"{target} is prepared: it has ")
+    assert f"SST files of {job.newest}, " in prepared_line
+    assert "would still write" in rest_line
+    assert "without --prepare" in advice_line
 
 
 def test_preparation_is_refused_if_no_file_can_be_copied_unchanged(
@@ -104,12 +108,12 @@ def test_newest_checkpoint_is_prepared_if_flink_deletes_the_named_one(
 
 
 def test_checkpoint_with_missing_files_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:
-    def lose(plan: Plan) -> None:
+    def lose_shared_files(plan: Plan) -> None:
         begin_preparing(plan)
         for uri in job.shared():
             Path(uri).unlink()
 
-    with patch.object(preparing, "begin_preparing", lose):
+    with patch.object(preparing, "begin_preparing", lose_shared_files):
         code, error = answer(capsys, "run", job.newest, "--target", target, *SHAPE, "--prepare")
     assert code == 3
     assert error["path"] == f"{job.newest}/_metadata"

@@ -15,9 +15,9 @@ from rescale.text.errors import RequestError
 from support.snapshots import directory
 
 
-@pytest.mark.parametrize("next_job", ["1a2b", "3c4d", ""])
-def test_next_try_of_a_job_goes_on_with_the_checkpoint_of_the_first_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_job: str
+@pytest.mark.parametrize("next_job_uid", ["1a2b", "3c4d", ""])
+def test_only_a_next_try_of_the_same_job_goes_on_with_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_job_uid: str
 ) -> None:
     checkpoints, target = tmp_path / "checkpoints", str(tmp_path / "target")
     arguments = parser().parse_args(["run", str(checkpoints), "--target", target, "--parallelism", "3"])
@@ -27,9 +27,9 @@ def test_next_try_of_a_job_goes_on_with_the_checkpoint_of_the_first_one(
     first_plan = prepared_plan_of(arguments, name_of_this_job()).plan
     claim(first_plan, run_identity=name_of_this_run())
     shutil.copytree(directory("2-source"), checkpoints / "chk-2")
-    monkeypatch.setenv("RESCALE_JOB_UID", next_job)
+    monkeypatch.setenv("RESCALE_JOB_UID", next_job_uid)
     next_plan = prepared_plan_of(arguments, name_of_this_job()).plan
-    if next_job == "1a2b":
+    if next_job_uid == "1a2b":
         assert next_plan.digest == first_plan.digest
     else:
         assert next_plan.source == str(checkpoints / "chk-2")

@@ -32,53 +32,62 @@ from support.s3 import S3Server, closed_port, put_files
 from support.snapshots import directory
 from support.watching import Watch
 
-NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+KEY_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 @pytest.fixture
-def keys() -> dict[str, str]:
-    return {name: f"planted{secrets.token_hex(12)}" for name in NAMES}
+def aws_keys() -> dict[str, str]:
+    return {name: f"planted{secrets.token_hex(12)}" for name in KEY_VARIABLES}
 
 
 @pytest.mark.slow
-def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
+def test_run_leaves_no_secret(aws_keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("secrets")
-    home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
-    by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
-    put_files(Path(directory("2-finished")), f"{home}/source")
-    arguments = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
+    bucket_uri, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
+    endpoint_with_password = s3.endpoint.replace("://", f"://me:{aws_keys['AWS_SECRET_ACCESS_KEY']}@")
+    put_files(Path(directory("2-finished")), f"{bucket_uri}/source")
+    arguments = [
+        "run",
+        f"{bucket_uri}/source",
+        "--target",
+        f"{bucket_uri}/target",
+        "--parallelism",
+        "3",
+        "--output",
+        "json",
+    ]
     with Watch() as watch:
-        texts = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
-        process = in_a_process(*arguments, **texts, **watch.environment)
+        variables = {**aws_keys, "AWS_ENDPOINT_URL": endpoint_with_password, "TMPDIR": str(tmp_path)}
+        process = in_a_process(*arguments, **variables, **watch.environment)
     assert process.returncode == 0, process.stderr
     assert any("move_rounds" in line for line in watch.command_lines), "the command line of the step was not seen"
-    objects = [entry.uri for entry in store.list(home)]
+    objects = [entry.uri for entry in store.list(bucket_uri)]
     names = {uri.rpartition("/")[2] for uri in objects}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
     texts = [process.stdout, process.stderr, json.dumps(sorted(watch.command_lines)), *objects]
     texts += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
     texts += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
-    for name, secret in keys.items():
+    for name, secret in aws_keys.items():
         assert not any(secret in text for text in texts), name
 
 
-def test_spark_properties_hold_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_properties_hold_no_secret(aws_keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's properties are in its UI, its event log and the environment of its executors."""
     need("java", "Spark runs on a JVM")
     properties: list[str] = []
 
-    def started(conf: session.SparkConf) -> None:
+    def capture_properties(conf: session.SparkConf) -> None:
         properties.append(conf.toDebugString())
         raise Py4JError("seen")
 
-    for name, secret in keys.items():
+    for name, secret in aws_keys.items():
         monkeypatch.setenv(name, secret)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{keys['AWS_SECRET_ACCESS_KEY']}@127.0.0.1:1")
-    monkeypatch.setattr(session, "SparkContext", started)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{aws_keys['AWS_SECRET_ACCESS_KEY']}@127.0.0.1:1")
+    monkeypatch.setattr(session, "SparkContext", capture_properties)
     with pytest.raises(StoreError), session.spark_context("x", "local[1]"):
         pass
     assert "spark.app.name=x" in properties[0]
-    assert not any(secret in properties[0] for secret in keys.values())
+    assert not any(secret in properties[0] for secret in aws_keys.values())
 
 
 @pytest.fixture
@@ -89,19 +98,19 @@ def dead_port() -> Iterator[int]:
 
 
 def test_error_does_not_show_a_secret_in_an_address(
-    keys: dict[str, str], dead_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    aws_keys: dict[str, str], dead_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    secret = keys["AWS_SECRET_ACCESS_KEY"]
+    secret = aws_keys["AWS_SECRET_ACCESS_KEY"]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:{dead_port}")
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
-    places = (
+    uris = (
         "s3://bucket/save",
         f"s3://KEY:{secret}@bucket/save",
         f"https://bucket.store/save?X-Amz-Signature={secret}",
     )
-    for place in places:
-        for form in ("text", "json"):
-            assert main(["inspect", place, "--output", form]) in (1, 2)
-            printed = "".join(capsys.readouterr())
-            assert "error" in printed
-            assert secret not in printed
+    for uri in uris:
+        for output_format in ("text", "json"):
+            assert main(["inspect", uri, "--output", output_format]) in (1, 2)
+            output = "".join(capsys.readouterr())
+            assert "error" in output
+            assert secret not in output

@@ -29,17 +29,17 @@ def test_characters_outside_of_the_output_encoding_are_escaped() -> None:
     "arguments", [["inspect", SOURCE, "--output", "json"], slow(["inspect", "/nowhere", "--output=json"])]
 )
 def test_reader_that_goes_away_ends_the_command_silently(arguments: list[str]) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
-    for stderr in (subprocess.PIPE, writing):
-        process = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
+    reader, writer = os.pipe()
+    os.close(reader)
+    rescale_command = [sys.executable, "-m", "rescale.cli.main", *arguments]
+    for stderr in (subprocess.PIPE, writer):
+        process = subprocess.run(rescale_command, stdout=writer, stderr=stderr, check=False)
         assert process.returncode == 1
         assert not process.stderr
-    os.close(writing)
+    os.close(writer)
 
 
-ANSWERS = [
+ANSWERING_COMMANDS = [
     ["inspect", SOURCE],
     ["inspect", SOURCE, "--kafka-offsets", "json"],
     ["plan", SOURCE, "--target", "/t"],
@@ -48,13 +48,14 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "form"), pairs_in_turn([*ANSWERS, ["inspect", "/nowhere"]], [[], ["--output", "json"]], quick=1)
+    ("arguments", "format_arguments"),
+    pairs_in_turn([*ANSWERING_COMMANDS, ["inspect", "/nowhere"]], [[], ["--output", "json"]], quick=1),
 )
-def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str], form: list[str]) -> None:
+def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str], format_arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        rescale = [sys.executable, "-m", "rescale.cli.main", *arguments, *form]
-        process = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert process.returncode == (2 if arguments[1] == "/nowhere" and not form else 1)
+        rescale_command = [sys.executable, "-m", "rescale.cli.main", *arguments, *format_arguments]
+        process = subprocess.run(rescale_command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == (2 if arguments[1] == "/nowhere" and not format_arguments else 1)
     assert ("error: the answer cannot be written to standard output\n" in process.stderr) == (process.returncode == 1)
     assert process.stderr.count("error: ") == 1
     assert "Traceback" not in process.stderr
@@ -64,14 +65,14 @@ def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"]])
 @pytest.mark.parametrize("buffering", ["", "1"])
 def test_help_and_version_that_cannot_be_written_end_with_exit_code_1(arguments: list[str], buffering: str) -> None:
-    reading, pipe = os.pipe()
-    os.close(reading)
+    reader, pipe = os.pipe()
+    os.close(reader)
     environment = {**os.environ, "PYTHONUNBUFFERED": buffering}
-    rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
+    rescale_command = [sys.executable, "-m", "rescale.cli.main", *arguments]
     with Path("/dev/full").open("wb") as full, os.fdopen(pipe, "wb") as closed_pipe:
         for stdout in (full, closed_pipe):
             process = subprocess.run(
-                rescale, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+                rescale_command, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
             )
             assert process.returncode == 1
             first_line = process.stderr.partition("\n")[0]
@@ -86,36 +87,38 @@ def test_full_disk_under_standard_error_does_not_change_the_result(
     tmp_path: Path, arguments: list[str], code: int
 ) -> None:
     target = str(tmp_path / "target")
-    rescale = [sys.executable, "-m", "rescale.cli.main", *(target if a == "TARGET" else a for a in arguments)]
+    rescale_command = [sys.executable, "-m", "rescale.cli.main", *(target if a == "TARGET" else a for a in arguments)]
     with Path("/dev/full").open("wb") as full:
-        process = subprocess.run(rescale, stdout=subprocess.PIPE, stderr=full, check=False)
+        process = subprocess.run(rescale_command, stdout=subprocess.PIPE, stderr=full, check=False)
     assert process.returncode == code
     assert bool(process.stdout) is (code == 0)
 
 
-@pytest.mark.parametrize(("place", "code"), [(SOURCE, 0), ("/nowhere", 2)])
-def test_error_that_cannot_be_written_still_decides_the_exit_code(place: str, code: int) -> None:
+@pytest.mark.parametrize(("path", "code"), [(SOURCE, 0), ("/nowhere", 2)])
+def test_error_that_cannot_be_written_still_decides_the_exit_code(path: str, code: int) -> None:
     with Path("/dev/full").open("wb") as full:
-        rescale = [sys.executable, "-m", "rescale.cli.main", "inspect", place]
-        assert subprocess.run(rescale, stdout=subprocess.DEVNULL, stderr=full, check=False).returncode == code
+        rescale_command = [sys.executable, "-m", "rescale.cli.main", "inspect", path]
+        assert subprocess.run(rescale_command, stdout=subprocess.DEVNULL, stderr=full, check=False).returncode == code
 
 
 @pytest.mark.parametrize(
-    ("closed", "answers"), [slow("<&-", True), slow(">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
+    ("redirection", "has_answer"), [slow("<&-", True), slow(">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
 )
-def test_standard_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
-    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
-    process = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
+def test_standard_streams_may_be_closed(tmp_path: Path, redirection: str, has_answer: bool) -> None:
+    rescale_command = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
+    process = subprocess.run(
+        ["bash", "-c", f"{rescale_command} {redirection}"], capture_output=True, text=True, check=False
+    )
     assert (process.returncode, "Traceback" in process.stderr) == (0, False)
     assert (tmp_path / "t/_metadata").exists()
-    assert bool(process.stdout) is answers
+    assert bool(process.stdout) is has_answer
 
 
 def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
-    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
+    rescale_command = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
     for place, code in ((SOURCE, 0), ("savepoint", 2)):
         (tmp_path / "gone").mkdir()
-        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale} {place}"
+        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale_command} {place}"
         process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert (process.returncode, "working directory" in process.stderr) == (code, code != 0), process.stderr
 
@@ -132,11 +135,11 @@ def test_line_break_in_a_name_is_escaped(capsys: Captured, tmp_path: Path) -> No
 
 
 def test_control_characters_in_a_name_of_a_file_are_escaped(capsys: Captured, tmp_path: Path) -> None:
-    beside = tmp_path / "target.rescale"
-    beside.mkdir()
-    (beside / ".rescale-owner").touch()
-    (beside / "\x1b[2J\x9bm\u202e").touch()
-    (beside / "caf\udce9").touch()  # a byte that is not UTF-8
+    documents = tmp_path / "target.rescale"
+    documents.mkdir()
+    (documents / ".rescale-owner").touch()
+    (documents / "\x1b[2J\x9bm\u202e").touch()
+    (documents / "caf\udce9").touch()  # a byte that is not UTF-8
     arguments = ["discard", str(tmp_path / "target")]
     assert main(arguments) == 0
     text = capsys.readouterr().out
@@ -145,4 +148,4 @@ def test_control_characters_in_a_name_of_a_file_are_escaped(capsys: Captured, tm
     assert main([*arguments, "--output", "json"]) == 0
     printed = capsys.readouterr().out
     assert all(line.isprintable() for line in printed.splitlines())
-    assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e"), str(beside / r"caf\udce9")]
+    assert json.loads(printed)["left"] == [str(documents / "\x1b[2J\x9bm\u202e"), str(documents / r"caf\udce9")]

@@ -45,7 +45,7 @@ def _around_the_source(ground: Ground) -> Path:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "arrange",
     [
         _below_a_mount_of_the_source,
         _a_mount_of_the_source,
@@ -55,9 +55,9 @@ def _around_the_source(ground: Ground) -> Path:
     ],
 )
 def test_target_inside_or_around_the_source_by_another_name_is_refused(
-    ground: Ground, capsys: Captured, place: Callable[[Ground], Path]
+    ground: Ground, capsys: Captured, arrange: Callable[[Ground], Path]
 ) -> None:
-    target = place(ground)
+    target = arrange(ground)
     before = tree(ground.home)
     code, document = answer(capsys, "run", str(ground.source), "--target", str(target), *SHAPE)
     assert tree(ground.home) == before
@@ -66,28 +66,28 @@ def test_target_inside_or_around_the_source_by_another_name_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("step", "is_source"),
+    ("step", "leads_to_source"),
     pairs_in_turn(["reshuffle_keyed_state", "move_and_validate", "validate_coverage"], [True, False], quick=1),
 )
-def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, step: str, is_source: bool) -> None:
+def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, step: str, leads_to_source: bool) -> None:
     interrupted(ground, ground.target)
-    foreign = ground.source if is_source else ground.savepoint("others")
-    ground.target.symlink_to(foreign)
+    foreign_directory = ground.source if leads_to_source else ground.savepoint("others")
+    ground.target.symlink_to(foreign_directory)
     (plan,) = ground.documents.glob("plan-*.json")
-    before = tree(foreign), tree(ground.documents), sorted(ground.home.iterdir())
+    before = tree(foreign_directory), tree(ground.documents), sorted(ground.home.iterdir())
     result = ground.home.parent / "result.json"
     command_line = [sys.executable, "-m", step, "--plan", str(plan), "--result", str(result), "--master", "local[2]"]
     assert subprocess.run(command_line, check=False, capture_output=True).returncode == 2
-    assert (tree(foreign), tree(ground.documents), sorted(ground.home.iterdir())) == before
+    assert (tree(foreign_directory), tree(ground.documents), sorted(ground.home.iterdir())) == before
 
 
 def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: Ground) -> None:
     """The same process goes on writing after the target was replaced."""
-    foreign, store = ground.savepoint("others"), LocalStore()
+    foreign_directory, store = ground.savepoint("others"), LocalStore()
     store.put(str(ground.target / "a"), b"state")
-    before = tree(foreign)
+    before = tree(foreign_directory)
     ground.target.rename(ground.home / "moved")
-    ground.target.symlink_to(foreign)
+    ground.target.symlink_to(foreign_directory)
     for write in (store.put, store.put_if_absent):
         with pytest.raises(RequestError):
             write(str(ground.target / "b"), b"state")
@@ -95,4 +95,4 @@ def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: G
         store.begin_parts(str(ground.target / "c"), str(ground.home / "target.rescale" / "staging"))
     with pytest.raises(RequestError):
         store.delete([str(ground.target / "_metadata")])
-    assert tree(foreign) == before
+    assert tree(foreign_directory) == before

@@ -22,30 +22,32 @@ from rescale.ticks import Tick
 from support.slow import slow
 from support.snapshots import directory
 
-PLAIN = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+PLAIN_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
+}
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def on_a_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
+def run_on_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
     """Run Python; return exit code, standard output (a pipe), and standard error, which is a terminal of 80 columns."""
     reader, terminal = pty.openpty()
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
         [sys.executable, *arguments],
-        env={**PLAIN, "TERM": "xterm-256color", **environment},
+        env={**PLAIN_ENVIRONMENT, "TERM": "xterm-256color", **environment},
         stdout=subprocess.PIPE,
         stderr=terminal,
         stdin=terminal,
         text=True,
     ) as process:
         os.close(terminal)
-        shown = b""
+        output = b""
         while chunk := _read(reader):
-            shown += chunk
+            output += chunk
         stdout = process.stdout.read() if process.stdout else ""
     os.close(reader)
-    return process.returncode, stdout, shown.decode()
+    return process.returncode, stdout, output.decode()
 
 
 def _read(terminal: int) -> bytes:
@@ -57,16 +59,16 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def rescale(*arguments: str) -> list[str]:
+def rescale_arguments(*arguments: str) -> list[str]:
     return ["-m", "rescale.cli.main", *arguments]
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"}), slow({"TERM": ""})])
 def test_error_is_coloured_only_where_colours_are_wanted(environment: dict[str, str]) -> None:
-    code, stdout, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
+    code, stdout, stderr = run_on_terminal(rescale_arguments("inspect", "/nowhere", "--output", "json"), **environment)
     assert (code, json.loads(stdout)["what"]) == (2, "there is no snapshot")
-    assert bool(COLOUR.search(seen)) == (not environment)
-    lines = COLOUR.sub("", seen).splitlines()
+    assert bool(COLOUR.search(stderr)) == (not environment)
+    lines = COLOUR.sub("", stderr).splitlines()
     assert lines[0] == "error: there is no snapshot"
     assert lines[-1].startswith("  what to do: name the directory that Flink printed when it took the savepoint, or ")
 
@@ -76,43 +78,46 @@ def test_run_draws_its_progress_and_answers_as_without_a_terminal(tmp_path: Path
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif 'move_rounds' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
     )
-    command = rescale(
+    command = rescale_arguments(
         "run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3", "--output", "json"
     )
-    code, stdout, seen = on_a_terminal(command, PYTHONPATH=str(tmp_path), NO_COLOR="1")
-    assert code == 0, seen
+    code, stdout, stderr = run_on_terminal(command, PYTHONPATH=str(tmp_path), NO_COLOR="1")
+    assert code == 0, stderr
     assert json.loads(stdout)["already_published"] is False
-    assert "━" in seen
-    assert "\x1e" not in seen
-    assert not re.search(r"\x1b\[\d+m", seen), "the output has a colour"
-    assert re.search(r"validate: \S+ kB read on both sides in \d+\.\d s\r\n", seen), seen
-    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor stays hidden"
+    assert "━" in stderr
+    assert "\x1e" not in stderr
+    assert not re.search(r"\x1b\[\d+m", stderr), "the output has a colour"
+    assert re.search(r"validate: \S+ kB read on both sides in \d+\.\d s\r\n", stderr), stderr
+    assert stderr.rindex("\x1b[?25h") > stderr.rindex("\x1b[?25l"), "the cursor stays hidden"
 
 
 def test_run_whose_terminal_goes_away_is_finished(tmp_path: Path) -> None:
     """A run in the background outlives the shell that started it, if the shell has disowned it."""
     reader, terminal = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, *rescale("run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3")],
-        env={**PLAIN, "TERM": "xterm-256color"},
+        [
+            sys.executable,
+            *rescale_arguments("run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3"),
+        ],
+        env={**PLAIN_ENVIRONMENT, "TERM": "xterm-256color"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=terminal,
         text=True,
     ) as process:
         os.close(terminal)
-        shown = b""
-        while b"the job starts with" not in shown:
+        output = b""
+        while b"the job starts with" not in output:
             chunk = _read(reader)
-            assert chunk, shown
-            shown += chunk
+            assert chunk, output
+            output += chunk
         os.close(reader)
         stdout = process.stdout.read() if process.stdout else ""
     assert process.returncode == 0
     assert "is published" in stdout
 
 
-BAR = """
+BAR_SCRIPT = """
 import sys
 from rescale.cli.drawing import Drawing
 from rescale.ticks import Tick
@@ -125,9 +130,9 @@ with Drawing() as drawing:
 
 
 def test_progress_bar_fits_into_eighty_columns() -> None:
-    code, _, seen = on_a_terminal(["-c", BAR])
-    assert code == 0, seen
-    lines = [COLOUR.sub("", line) for line in re.split(r"[\r\n]+|\x1b\[\d*[AK]", seen)]
+    code, _, stderr = run_on_terminal(["-c", BAR_SCRIPT])
+    assert code == 0, stderr
+    lines = [COLOUR.sub("", line) for line in re.split(r"[\r\n]+|\x1b\[\d*[AK]", stderr)]
     assert max(len(re.sub(r"\x1b\[\S*?[a-zA-Z]", "", line)) for line in lines) <= 80
     assert "write every record under its new key group" in lines
     assert any("━" in line and line.rstrip().endswith("1 GB of 3 GB, 85 MB/s, about 24 seconds left") for line in lines)
@@ -135,11 +140,11 @@ def test_progress_bar_fits_into_eighty_columns() -> None:
 
 
 def test_progress_is_drawn_in_ascii_on_a_terminal_without_utf_8() -> None:
-    code, _, seen = on_a_terminal(["-c", BAR], PYTHONIOENCODING="latin-1")
-    assert code == 0, seen
-    assert "1 GB of 3 GB" in seen
-    assert "\\u" not in seen
-    assert seen.isascii()
+    code, _, stderr = run_on_terminal(["-c", BAR_SCRIPT], PYTHONIOENCODING="latin-1")
+    assert code == 0, stderr
+    assert "1 GB of 3 GB" in stderr
+    assert "\\u" not in stderr
+    assert stderr.isascii()
 
 
 @pytest.mark.parametrize(

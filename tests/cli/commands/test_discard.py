@@ -50,10 +50,10 @@ def test_discard_of_a_root_directory_or_bucket_is_refused(capsys: Captured, targ
 def test_discard_refuses_a_foreign_directory_beside_the_target(capsys: Captured, tmp_path: Path) -> None:
     savepoint = tmp_path / "target.rescale"
     shutil.copytree(SOURCE, savepoint)
-    before = sorted(savepoint.iterdir())
+    files_before = sorted(savepoint.iterdir())
     code, document = answer(capsys, "discard", str(tmp_path / "target"))
     assert (code, document["error"], document["path"]) == (2, "RequestError", str(savepoint))
-    assert sorted(savepoint.iterdir()) == before
+    assert sorted(savepoint.iterdir()) == files_before
 
 
 def test_discard_keeps_foreign_files_among_the_documents(capsys: Captured, tmp_path: Path) -> None:

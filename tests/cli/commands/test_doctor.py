@@ -15,12 +15,12 @@ SOURCE = directory("2-clicks")
 
 
 def test_healthy_environment_ends_with_exit_code_0(capsys: Captured, tmp_path: Path) -> None:
-    places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
-    code, document = answer(capsys, "doctor", *places)
+    arguments = ["--source", SOURCE, "--target", str(tmp_path / "target")]
+    code, document = answer(capsys, "doctor", *arguments)
     assert (code, document["healthy"]) == (0, True)
     assert document.keys() == fields("doctor")
     assert list(tmp_path.iterdir()) == []
-    assert main(["doctor", *places]) == 0
+    assert main(["doctor", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith(("ok ", "warning ")) for line in lines) == len(document["checks"])
     assert lines[-1].startswith(f"{len(document['checks'])} checks: 0 errors, ")
@@ -37,9 +37,9 @@ def test_failed_check_decides_the_exit_code_and_gives_advice(capsys: Captured, m
 
 
 def test_document_names_files_whose_names_are_not_utf_8(capsys: Captured, tmp_path: Path) -> None:
-    beside = tmp_path / "target.rescale"
-    beside.mkdir()
-    (beside / "caf\udce9").touch()
+    documents = tmp_path / "target.rescale"
+    documents.mkdir()
+    (documents / "caf\udce9").touch()
     code, document = answer(capsys, "doctor", "--target", str(tmp_path / "target"))
     assert code == 2
     assert r"found: other files, such as caf\udce9" in next(

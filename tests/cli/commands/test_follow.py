@@ -91,7 +91,7 @@ def test_rounds_go_on_when_the_job_was_started_again(
     assert diff(open_snapshot(later_job.newest), open_snapshot(target)).equal
 
 
-def test_last_round_of_a_job_that_was_started_again_and_cancelled(
+def test_finish_publishes_the_last_checkpoint_of_a_job_that_was_started_again(
     job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
 ) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
@@ -106,10 +106,10 @@ def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_
     code, error = answer(capsys, "follow", str(tmp_path / "empty"), "--target", target, "--max-rounds", "1")
     assert (code, error["found"]) == (2, "no complete checkpoint")
     assert "wait for a checkpoint if the job was just started again" in error["advice"]
-    another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
+    another_job = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
     for options in ((), ("--finish",)):
-        code, error = answer(capsys, "follow", another.directory, "--target", target, "--max-rounds", "1", *options)
-        assert (code, error["path"]) == (2, another.directory)
+        code, error = answer(capsys, "follow", another_job.directory, "--target", target, "--max-rounds", "1", *options)
+        assert (code, error["path"]) == (2, another_job.directory)
         assert "nothing shows that this is a later start of that job" in error["what"]
         assert error["found"] == "chk-4, which has other state backends"
     assert follow(job, target, "--finish") == 0, "the rounds are gone"
@@ -118,10 +118,10 @@ def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_
 def test_different_max_parallelisms_need_consent_before_the_base(
     job: Checkpoints, target: str, capsys: Captured
 ) -> None:
-    different = ("--max-parallelism", "clicks-per-user=64", "--max-rounds", "0")
-    assert follow(job, target, *different) == 2
+    different_maxima = ("--max-parallelism", "clicks-per-user=64", "--max-rounds", "0")
+    assert follow(job, target, *different_maxima) == 2
     assert "would give operators different max parallelisms" in capsys.readouterr().err
-    assert follow(job, target, *different, "--yes") == 0, capsys.readouterr()
+    assert follow(job, target, *different_maxima, "--yes") == 0, capsys.readouterr()
     assert follow(job, target, "--finish") == 0, "the consent of the start was forgotten"
 
 
@@ -145,8 +145,8 @@ def test_advice_marks_an_option_that_only_other_commands_have(
 ) -> None:
     monkeypatch.setattr("rescale.following.follower.POLL_SECONDS", 0)
     monkeypatch.setattr("rescale.following.follower._MOST_ATTEMPTS", 1)
-    elsewhere = snapshots.directory("1.20-rocksdb-incremental").rpartition("/")[0]
-    code, error = answer(capsys, "follow", elsewhere, "--target", target, "--max-rounds", "0")
+    checkpoints = snapshots.directory("1.20-rocksdb-incremental").rpartition("/")[0]
+    code, error = answer(capsys, "follow", checkpoints, "--target", target, "--max-rounds", "0")
     assert (code, error["what"]) == (3, "a handle points outside the snapshot")
     assert "--moved OLD=NEW (which this command does not have)" in error["advice"]
     assert "/shared; if" in error["advice"], "the command has --allow-prefix, but the advice denies it"
@@ -182,25 +182,27 @@ def test_finish_of_a_job_that_still_runs_publishes_nothing(
     assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("job_goes_on", [True, False])
 def test_finish_that_was_killed_after_it_had_published_is_cleaned_up(
-    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, job_goes_on: bool
 ) -> None:
     """The job may have made another checkpoint since, because it was not cancelled or was started from the result."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     monkeypatch.setattr("rescale.cli.commands.follow.remove_follower", Mock(side_effect=StoreError("killed")))
     assert follow(job, target, "--finish") == 1
     monkeypatch.undo()
-    documents, another = Path(f"{target}.rescale"), later_start(job, tmp_path, 3)
-    names = {"pins", "rounds", "follower.json"}
-    assert follow(another, target, "--finish") == 2
-    assert names <= {path.name for path in documents.iterdir()}, "a command with a wrong directory removed them"
-    if goes_on:
+    documents, another_job = Path(f"{target}.rescale"), later_start(job, tmp_path, 3)
+    follower_files = {"pins", "rounds", "follower.json"}
+    assert follow(another_job, target, "--finish") == 2
+    assert follower_files <= {path.name for path in documents.iterdir()}, (
+        "a command with a wrong directory removed them"
+    )
+    if job_goes_on:
         job.copy_newest(4)
     capsys.readouterr()
     code, finish_answer = answer(capsys, "follow", job.directory, "--target", target, "--finish")
-    assert not names & {path.name for path in documents.iterdir()}
-    if not goes_on:
+    assert not follower_files & {path.name for path in documents.iterdir()}
+    if not job_goes_on:
         assert (code, finish_answer["already_published"]) == (0, True)
         return
     assert (code, finish_answer["found"]) == (2, "checkpoint 4")
@@ -213,13 +215,13 @@ def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(
 ) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     assert follow(job, target, "--finish") == 0
-    another = later_start(job, tmp_path, 4)
+    another_job = later_start(job, tmp_path, 4)
     job.copy_newest(4)
     capsys.readouterr()
-    for directory, other in ((job.directory, "checkpoint 4"), (another.directory, job.directory)):
+    for directory, found in ((job.directory, "checkpoint 4"), (another_job.directory, job.directory)):
         code, error = answer(capsys, "follow", directory, "--target", target, "--finish")
         assert (code, error["path"]) == (2, target)
-        assert error["found"].startswith(other)
+        assert error["found"].startswith(found)
         assert "another target" in error["advice"]
 
 
@@ -250,15 +252,15 @@ def test_other_runs_are_refused_by_a_followed_target_before_they_write(
 ) -> None:
     """Another run would publish its own result, beside which the rounds and pins of the follower would stay."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
-    another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
+    another_job = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
     capsys.readouterr()
-    for followed in (job.directory, "a job that was started again"):
+    for followed_job in (job.directory, "a job that was started again"):
         before = tree(Path(target).parent)
-        for source, options in ((job.newest, SHAPE), (job.newest, ("--parallelism", "3")), (another.newest, SHAPE)):
+        for source, options in ((job.newest, SHAPE), (job.newest, ("--parallelism", "3")), (another_job.newest, SHAPE)):
             for command in (("run",), ("run", "--prepare")):
                 code, error = answer(capsys, *command, source, "--target", target, *options)
                 assert (code, error["path"]) == (2, target)
-                assert error["found"] == f"a follower of {followed}, max-parallelism 1000, parallelism 3"
+                assert error["found"] == f"a follower of {followed_job}, max-parallelism 1000, parallelism 3"
                 assert f"rescale discard {target}" in error["advice"]
             code, plan = answer(capsys, "plan", source, "--target", target, *options)
             assert (code, plan["refused"]["what"]) == (0, error["what"])
@@ -269,7 +271,7 @@ def test_other_runs_are_refused_by_a_followed_target_before_they_write(
     assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
 
 
-def test_run_after_the_follower_was_discarded(job: Checkpoints, target: str) -> None:
+def test_run_is_accepted_after_the_follower_was_discarded(job: Checkpoints, target: str) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     assert main(["discard", target]) == 0
     assert main(["run", job.newest, "--target", target, "--parallelism", "4"]) == 0

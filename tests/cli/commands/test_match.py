@@ -23,17 +23,17 @@ def test_snapshot_of_another_release_has_the_same_operators(capsys: Captured) ->
 
 
 def test_plan_of_a_job_gives_names_and_unmatched_operators_are_listed(capsys: Captured, tmp_path: Path) -> None:
-    ids = {
-        name: f"{number:032x}" for number, name in enumerate(("Source: prices", "shards", "EventTimeSessionWindows"))
+    id_by_name = {
+        name: f"{index:032x}" for index, name in enumerate(("Source: prices", "shards", "EventTimeSessionWindows"))
     }
-    nodes = [{"id": new, "description": f"{name}<br/>"} for name, new in ids.items()]
+    nodes = [{"id": operator_id, "description": f"{name}<br/>"} for name, operator_id in id_by_name.items()]
     nodes += [{"id": operator_id_of_uid("revenue"), "description": "Co-Process<br/>+- clicks-per-user<br/>"}]
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"plan": {"jid": "", "nodes": nodes}}))
     assert main(["match", directory("2-clicks"), "--job", str(plan)]) == 4
     text = capsys.readouterr().out
-    assert f"--rename visits={ids['EventTimeSessionWindows']}" in text
-    assert f"--rename shards={ids['shards']}" in text
+    assert f"--rename visits={id_by_name['EventTimeSessionWindows']}" in text
+    assert f"--rename shards={id_by_name['shards']}" in text
     assert "clicks-per-user in the chain that begins with Co-Process, by its name" in text
     assert "--rename OLD=UID" in text
     assert "per-half-minute: " in text.partition("In the snapshot only")[2]
@@ -43,11 +43,11 @@ def test_plan_of_a_job_gives_names_and_unmatched_operators_are_listed(capsys: Ca
 
 def test_uids_that_neither_side_has_are_remarked(capsys: Captured, tmp_path: Path) -> None:
     """No remark names a uid that only the snapshot or only the job has."""
-    names, plan = tmp_path / "uids", tmp_path / "plan.json"
+    uids_file, plan = tmp_path / "uids", tmp_path / "plan.json"
     plan.write_text(json.dumps({"plan": {"nodes": [{"id": operator_id_of_uid("fresh"), "description": "fresh"}]}}))
     for uids in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
-        names.write_text(uids)
-        main(["match", directory("1.20-clicks"), "--job", str(plan), "--uids", str(names), "--output", "json"])
+        uids_file.write_text(uids)
+        main(["match", directory("1.20-clicks"), "--job", str(plan), "--uids", str(uids_file), "--output", "json"])
         remarks = [remark for remark in json.loads(capsys.readouterr().out)["remarks"] if "has these names" in remark]
         assert [remark.partition(": ")[2] for remark in remarks] == [
             "visit; they may be misspelt, or belong to another job" for _ in range(uids.count("visit\n"))
