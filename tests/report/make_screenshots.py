@@ -18,9 +18,9 @@ from support.browser import browser, shown_as  # noqa: E402
 from support.reports import plan_report, proven  # noqa: E402
 
 WIDTH = 1100
-PAPER = 20
+MARGIN = 20
 
-PLACE_OF = (
+EDGE_SCRIPT = (
     "return document.querySelectorAll(arguments[0])[arguments[1]].getBoundingClientRect()[arguments[2]] + scrollY"
 )
 
@@ -28,14 +28,14 @@ PLACE_OF = (
 def main() -> None:
     folder = HERE / "screenshots"
     folder.mkdir(exist_ok=True)
-    few, many = proven(plan_report((4, 128), (6, 128))), proven(plan_report((48, 1024), (64, 1024)))
+    few_subtasks, many_subtasks = proven(plan_report((4, 128), (6, 128))), proven(plan_report((48, 1024), (64, 1024)))
     with tempfile.TemporaryDirectory() as scratch, browser(WIDTH, 1000) as driver:
         page = Path(scratch, "report.html")
-        show(driver, page, few, "light")
-        picture(driver, folder / "report.png", 0, driver.execute_script(PLACE_OF, "figure", 0, "bottom"))
-        show(driver, page, many, "dark")
-        edges = [driver.execute_script(PLACE_OF, *edge) for edge in (("h3", 0, "top"), ("figure", 1, "bottom"))]
-        picture(driver, folder / "load.png", *edges)
+        show(driver, page, few_subtasks, "light")
+        take_picture(driver, folder / "report.png", 0, driver.execute_script(EDGE_SCRIPT, "figure", 0, "bottom"))
+        show(driver, page, many_subtasks, "dark")
+        edges = [driver.execute_script(EDGE_SCRIPT, *edge) for edge in (("h3", 0, "top"), ("figure", 1, "bottom"))]
+        take_picture(driver, folder / "load.png", *edges)
 
 
 def show(driver: Chrome, page: Path, document: dict[str, Any], theme: str) -> None:
@@ -45,12 +45,12 @@ def show(driver: Chrome, page: Path, document: dict[str, Any], theme: str) -> No
     driver.get(page.as_uri())
 
 
-def picture(driver: Chrome, file: Path, top: float, bottom: float) -> None:
+def take_picture(driver: Chrome, file: Path, top: float, bottom: float) -> None:
     """Take a picture of a part of the page, with a margin."""
-    first, last = max(0, top - PAPER), bottom + PAPER
-    clip = {"x": 0, "y": first, "width": WIDTH, "height": last - first, "scale": 1}
-    shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
-    file.write_bytes(base64.b64decode(shot["data"]))
+    clip_top, clip_bottom = max(0, top - MARGIN), bottom + MARGIN
+    clip = {"x": 0, "y": clip_top, "width": WIDTH, "height": clip_bottom - clip_top, "scale": 1}
+    screenshot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    file.write_bytes(base64.b64decode(screenshot["data"]))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def sizes_of(shape: KeyedShape) -> list[int]:
     return [1 + (7 * group) % 11 for group in range(shape.max_parallelism)]
 
 
-def counted(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
+def counted_matrix(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
     """Return the bytes from each old subtask to each new one, key group by key group."""
     matrix = [[0.0] * new.parallelism for _ in range(old.parallelism)]
     for group, size in enumerate(sizes_of(old)):
@@ -34,7 +34,7 @@ def counted(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
 @pytest.mark.parametrize(("old", "new"), SHAPES)
 def test_flow_matrix_has_the_bytes_from_each_old_to_each_new_subtask(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 64)
-    for flows_found, expected in zip(matrix, counted(old, new), strict=True):
+    for flows_found, expected in zip(matrix, counted_matrix(old, new), strict=True):
         assert list(flows_found) == pytest.approx(expected)
 
 
@@ -47,16 +47,16 @@ def test_neighbouring_subtasks_share_a_line_if_there_are_many(old: KeyedShape, n
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
 def test_flows_cover_every_key_group_with_its_old_and_new_subtask(old: KeyedShape, new: KeyedShape) -> None:
-    moves = list(flows(old, new))
-    moved = [
+    found_flows = list(flows(old, new))
+    group_moves = [
         (group, flow.new_first_group + group - flow.first_group, flow.subtask, flow.new_subtask)
-        for flow in moves
+        for flow in found_flows
         for group in range(flow.first_group, flow.last_group + 1)
     ]
-    assert [run[0] for run in moved] == list(range(old.max_parallelism))
-    for group, other, subtask, new_subtask in moved:
-        assert other == group % new.max_parallelism
-        assert (subtask, new_subtask) == (old.owner(group), new.owner(other))
+    assert [move[0] for move in group_moves] == list(range(old.max_parallelism))
+    for group, new_group, subtask, new_subtask in group_moves:
+        assert new_group == group % new.max_parallelism
+        assert (subtask, new_subtask) == (old.owner(group), new.owner(new_group))
 
 
 def test_rehashed_key_groups_have_no_flows() -> None:
@@ -68,4 +68,4 @@ def test_rehashed_key_groups_have_no_flows() -> None:
 def test_loads_are_the_bytes_of_each_subtask() -> None:
     sizes = sizes_of(KeyedShape(3, 10))
     ranges = [key_group_range(10, 3, subtask) for subtask in range(3)]
-    assert subtask_loads(sizes, 3) == [sum(sizes[own.first : own.last + 1]) for own in ranges]
+    assert subtask_loads(sizes, 3) == [sum(sizes[group_range.first : group_range.last + 1]) for group_range in ranges]

@@ -26,7 +26,7 @@ from support.reports import plan_of_report, plan_report, proven, snapshot_report
 
 EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
 
-VOID = {"meta", "br", "link", "img", "input", "hr"}
+VOID_TAGS = {"meta", "br", "link", "img", "input", "hr"}
 
 
 class ParsedPage(HTMLParser):
@@ -44,7 +44,7 @@ class ParsedPage(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
         self.texts.setdefault(tag, []).append("")
-        if tag not in VOID:
+        if tag not in VOID_TAGS:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -81,10 +81,10 @@ def page(name: str) -> ParsedPage:
     return ParsedPage(html_report(documents()[name]).decode())
 
 
-NAMES = tuple(documents())
+DOCUMENT_NAMES = tuple(documents())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOCUMENT_NAMES)
 def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
     parsed = page(name)
     for tag, attributes in parsed.elements:
@@ -93,8 +93,8 @@ def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
             for attribute in attributes
             if attribute.startswith("on") or attribute in ("style", "src", "action", "srcdoc")
         ]
-        for place in ("href", "xlink:href"):
-            assert (attributes.get(place) or "#").startswith(("#", "data:image/png;base64,")), tag
+        for link_attribute in ("href", "xlink:href"):
+            assert (attributes.get(link_attribute) or "#").startswith(("#", "data:image/png;base64,")), tag
     assert [attributes["type"] for attributes in parsed.attributes_of("script")] == ["application/json"]
     (policy,) = [a["content"] for a in parsed.attributes_of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
     digest = base64.b64encode(hashlib.sha256(parsed.texts["style"][0].encode()).digest()).decode()
@@ -104,7 +104,7 @@ def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
     assert "url(" not in parsed.texts["style"][0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOCUMENT_NAMES)
 def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     parsed = page(name)
     assert parsed.attributes_of("html")[0]["lang"] == "en"
@@ -123,25 +123,27 @@ def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     assert all(a.get("aria-labelledby", "") in ids for a in parsed.attributes_of("section"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOCUMENT_NAMES)
 def test_report_shows_the_progress_of_the_run_and_holds_its_data(name: str) -> None:
     parsed, document = page(name), documents()[name]
     last_steps = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
     assert last_steps.get(name, "Planned") in parsed.texts["strong"]
     data = json.loads(parsed.texts["script"][0])
     assert data["report"] == 1
-    shown, source = (values["plan"] or values["snapshot"] for values in (data, msgspec.to_builtins(document)))
-    assert [operator["label"] for operator in shown["operators"]] == [
-        operator["label"] for operator in source["operators"]
+    embedded_values, source_values = (
+        values["plan"] or values["snapshot"] for values in (data, msgspec.to_builtins(document))
+    )
+    assert [operator["label"] for operator in embedded_values["operators"]] == [
+        operator["label"] for operator in source_values["operators"]
     ]
-    assert shown["warnings"] == list(source["warnings"])
+    assert embedded_values["warnings"] == list(source_values["warnings"])
 
 
 def test_report_names_source_state_that_is_not_in_the_result() -> None:
-    lost = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),))
+    dropping = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),))
     document = documents()["a run"]
     assert document.certificate is not None
-    document = structs.replace(document, certificate=replace(document.certificate, surgery=lost))
+    document = structs.replace(document, certificate=replace(document.certificate, surgery=dropping))
     sentence = "every part of the source is in the result{}, and the result is published"
     assert sentence.format("") in html_report(documents()["a run"]).decode()
     assert sentence.format(" except what was dropped (1 operator)") in html_report(document).decode()
@@ -152,10 +154,10 @@ def as_json(document: ReportDocument) -> dict[str, Any]:
     return values
 
 
-def renamed(value: Any) -> Any:
+def with_markup(value: Any) -> Any:
     """Return the document with markup in place of every text that may come from a snapshot."""
     if isinstance(value, dict):
-        renamed_keys = (
+        text_keys = (
             "label",
             "state",
             "operator",
@@ -168,15 +170,15 @@ def renamed(value: Any) -> Any:
             "key",
             "name",
         )
-        return {k: EVIL if k in renamed_keys and isinstance(v, str) else renamed(v) for k, v in value.items()}
+        return {k: EVIL if k in text_keys and isinstance(v, str) else with_markup(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [EVIL if isinstance(item, str) else renamed(item) for item in value]
+        return [EVIL if isinstance(item, str) else with_markup(item) for item in value]
     return value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOCUMENT_NAMES)
 def test_names_in_a_report_never_become_markup(name: str) -> None:
-    document = msgspec.convert(renamed(as_json(documents()[name])), ReportDocument)
+    document = msgspec.convert(with_markup(as_json(documents()[name])), ReportDocument)
     text = html_report(document).decode()
     parsed = ParsedPage(text)
     assert not parsed.attributes_of("img")
@@ -190,37 +192,41 @@ def test_names_in_a_report_never_become_markup(name: str) -> None:
 
 @pytest.mark.slow
 def test_axes_of_a_curve_are_labelled() -> None:
-    drawn = page("a plan")
-    curves = sum(attributes.get("class") == "drawing curve" for attributes in drawn.attributes_of("svg"))
+    parsed = page("a plan")
+    curves = sum(attributes.get("class") == "drawing curve" for attributes in parsed.attributes_of("svg"))
     assert curves > 0
-    assert [drawn.texts["text"].count(name) for name in ("worst ÷ mean", "parallelism")] == [curves, curves]
+    assert [parsed.texts["text"].count(name) for name in ("worst ÷ mean", "parallelism")] == [curves, curves]
 
 
 @pytest.mark.slow
 def test_report_of_a_large_plan_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
     small = plan_report((64, 256), (96, 256), 2)
-    for parallelism, number, maximum in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
-        large = as_json(small)
-        plan = large["plan"]
+    for parallelism, operator_count, max_parallelism in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
+        large_document = as_json(small)
+        plan = large_document["plan"]
         template = next(operator for operator in plan["operators"] if operator["keyed_bytes"])
         groups, shape = plan["insight"]["key_groups"][0], plan["insight"]["shapes"][0]
         plan["operators"], plan["insight"]["key_groups"], plan["insight"]["shapes"] = [], [], []
-        for i in range(number):
+        for i in range(operator_count):
             identity = {"operator_id": f"{i:032x}", "label": f"an operator with quite a long name, number {i}"}
-            keys = {"new_parallelism": parallelism, "max_parallelism": maximum, "new_max_parallelism": maximum}
-            plan["operators"].append({**template, **identity, **keys})
-            sizes = [1_000_000 + (i + 1) * 7919 * group % 999_983 for group in range(maximum)]
+            shape_fields = {
+                "new_parallelism": parallelism,
+                "max_parallelism": max_parallelism,
+                "new_max_parallelism": max_parallelism,
+            }
+            plan["operators"].append({**template, **identity, **shape_fields})
+            sizes = [1_000_000 + (i + 1) * 7919 * group % 999_983 for group in range(max_parallelism)]
             plan["insight"]["key_groups"].append({**groups, **identity, "before": sizes, "after": sizes})
             plan["insight"]["shapes"].append({**shape, **identity})
         plan["warnings"] = [f"{operator['label']}: something to know" for operator in plan["operators"]]
-        html = html_report(msgspec.convert(large, ReportDocument))
+        html = html_report(msgspec.convert(large_document, ReportDocument))
         assert len(html) < LARGEST_REPORT_BYTES == 300_000
         assert "number 0" in html.decode()
 
 
-@pytest.mark.parametrize("renamed", [0, 1500])
-def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
+@pytest.mark.parametrize("rename_count", [0, 1500])
+def test_report_of_a_large_certificate_stays_small(rename_count: int) -> None:
     """The certificate has 1,500 operators and 30,000 files."""
     plan, ids = plan_of_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
     directories = CertifiedDirectories(by_files=6, by_records=0, files_referred_to=12, files_copied=2, deleted_ranges=4)
@@ -228,7 +234,7 @@ def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
     operators = [
         CertifiedOperator(i, f"number {i}", 6, 128, **counts, records=None, directories=directories) for i in ids
     ]
-    names = Surgery(tuple(Renamed(i, f"number {i}", i, f"new {i}", f"new {i}") for i in ids[:renamed]))
+    renames = Surgery(tuple(Renamed(i, f"number {i}", i, f"new {i}", f"new {i}") for i in ids[:rename_count]))
     certificate = Certificate(
         verdict="complete",
         proves="every part",
@@ -244,9 +250,9 @@ def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
         operators=tuple(operators),
         files=tuple(CertifiedFile(f"{i:032x}-keyed-0-abcdef01", 10**6, None, 17 * 10**17 + i) for i in range(30_000)),
         start="flink run",
-        surgery=names if renamed else NO_SURGERY,
+        surgery=renames if rename_count else NO_SURGERY,
     )
     plan = structs.replace(plan, surgery=certificate.surgery)
     html = html_report(ReportDocument(plan=plan, certificate=certificate, published=True))
     assert len(html) < LARGEST_REPORT_BYTES
-    assert (b"is renamed to new" in html) is bool(renamed)
+    assert (b"is renamed to new" in html) is bool(rename_count)

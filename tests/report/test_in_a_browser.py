@@ -18,42 +18,42 @@ DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Chrome]:
-    with browser(1280, 1000) as started:
-        yield started
+    with browser(1280, 1000) as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("report") / "report.html"
     plan = plan_of_report((4, 128), (6, 1000))
-    evil = structs.replace(plan.operators[1], label="<script>document.title = 'mine'</script>" + 100 * "long-")
-    document = proven(structs.replace(plan, operators=(plan.operators[0], evil, *plan.operators[2:])))
+    evil_operator = structs.replace(plan.operators[1], label="<script>document.title = 'mine'</script>" + 100 * "long-")
+    document = proven(structs.replace(plan, operators=(plan.operators[0], evil_operator, *plan.operators[2:])))
     file.write_bytes(html_report(document))
     return file.as_uri()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (820, "dark"), (360, "light"), (360, "dark")])
-def test_report_fits_its_width_and_follows_the_theme(driver: Chrome, report: str, width: int, theme: str) -> None:
+def test_report_fits_its_width_and_follows_the_theme(driver: Chrome, report_uri: str, width: int, theme: str) -> None:
     shown_as(driver, width, theme)
-    driver.get(report)
+    driver.get(report_uri)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-    paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert paper == (DARK if theme == "dark" else LIGHT)
+    background = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert background == (DARK if theme == "dark" else LIGHT)
     # A picture that the page's Content-Security-Policy blocks has no size.
     script = "return [...document.querySelectorAll('svg image')].every(i => i.getBoundingClientRect().width > 100)"
     assert driver.execute_script(script)
 
 
-def test_browser_logs_no_complaint_about_a_report(driver: Chrome, report: str) -> None:
+def test_browser_logs_no_complaint_about_a_report(driver: Chrome, report_uri: str) -> None:
     shown_as(driver, 1280, "light")
-    driver.get(report)
+    driver.get(report_uri)
     assert driver.title.startswith("Rescale of ")
     assert driver.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
-def test_report_can_be_used_with_the_keyboard_alone(driver: Chrome, report: str) -> None:
+def test_report_can_be_used_with_the_keyboard_alone(driver: Chrome, report_uri: str) -> None:
     shown_as(driver, 1280, "light")
-    driver.get(report)
+    driver.get(report_uri)
     keys = ActionChains(driver)
     keys.send_keys(Keys.TAB).perform()
     assert driver.switch_to.active_element.text == "To the content"
@@ -64,13 +64,13 @@ def test_report_can_be_used_with_the_keyboard_alone(driver: Chrome, report: str)
     assert driver.switch_to.active_element.get_attribute("role") == "region"  # the table, which can be scrolled
 
 
-def test_printed_report_has_its_tables_of_numbers(driver: Chrome, report: str) -> None:
+def test_printed_report_has_its_tables_of_numbers(driver: Chrome, report_uri: str) -> None:
     shown_as(driver, 1280, "dark")
-    driver.get(report)
+    driver.get(report_uri)
     pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
     assert pdf.startswith(b"%PDF")
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") == LIGHT
-    height = "return document.querySelector('details table').getBoundingClientRect().height"
-    assert driver.execute_script(height) > 20
+    height_script = "return document.querySelector('details table').getBoundingClientRect().height"
+    assert driver.execute_script(height_script) > 20
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

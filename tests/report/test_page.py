@@ -50,7 +50,7 @@ def test_page_is_rendered_as_markdown() -> None:
     )
 
 
-def everywhere(text: str) -> Page:
+def page_full_of(text: str) -> Page:
     """Return a page that has the text in every place of every block."""
     return Page(
         (
@@ -64,22 +64,24 @@ def everywhere(text: str) -> Page:
 
 
 def test_text_has_no_control_characters_for_a_terminal() -> None:
-    text = render_text(everywhere(EVIL))
+    text = render_text(page_full_of(EVIL))
     assert text.count("<script>alert(1)</script>") == 10
     assert all(sign.isprintable() or sign == "\n" for sign in text)
     assert text.count("\\x1b[31mred\\n# g") == 10
 
 
 def test_markdown_escapes_markup() -> None:
-    lines = render_markdown(everywhere(EVIL)).splitlines()
-    shown = [line for line in lines if "alert" in line]
-    assert len(shown) == 9
-    fenced = shown.pop()
-    assert fenced.startswith("<script>")
-    code = shown[1].index("`<script>")
-    assert all("<" not in line for line in (*shown[:1], shown[1][:code], *shown[2:]))
-    assert shown[0].startswith(r"&lt;script>alert(1)&lt;/script> \*\*b\*\* \_i\_ a_b \`c\` \[d\](e) \|f\| &amp;lt; ")
-    assert shown[1].endswith("``" + render_text(Page((paragraph(EVIL),))) + "``")
+    lines = render_markdown(page_full_of(EVIL)).splitlines()
+    markup_lines = [line for line in lines if "alert" in line]
+    assert len(markup_lines) == 9
+    fenced_line = markup_lines.pop()
+    assert fenced_line.startswith("<script>")
+    code_start = markup_lines[1].index("`<script>")
+    assert all("<" not in line for line in (*markup_lines[:1], markup_lines[1][:code_start], *markup_lines[2:]))
+    assert markup_lines[0].startswith(
+        r"&lt;script>alert(1)&lt;/script> \*\*b\*\* \_i\_ a_b \`c\` \[d\](e) \|f\| &amp;lt; "
+    )
+    assert markup_lines[1].endswith("``" + render_text(Page((paragraph(EVIL),))) + "``")
 
 
 @pytest.mark.parametrize(("text", "escaped"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])

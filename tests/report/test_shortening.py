@@ -19,8 +19,8 @@ from rescale.report.shortening import MOST_OPERATORS, state_bytes
 from rescale.snapshot.surgery import NO_SURGERY
 from support.reports import certificate_of, plan_of_report, snapshot_report
 
-ALL = "all in the JSON document"
-MORE = f"more in the report, {ALL}"
+ALL_IN_DOCUMENT = "all in the JSON document"
+MORE_IN_REPORT = f"more in the report, {ALL_IN_DOCUMENT}"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_plan_of_many_operators_is_shortened(plan: PlanDocument) -> None:
     text = render_text(plan_page(plan))
     assert len(text.splitlines()) < 160
     assert f"{len(plan.operators) - MOST_OPERATORS} more operators with " in text
-    assert text.count(MORE) >= 2
+    assert text.count(MORE_IN_REPORT) >= 2
     largest = max(plan.operators, key=lambda operator: operator.keyed_bytes)
     fullest = max(largest.subtasks, key=lambda share: share.bytes)
     rows = [line.split() for line in text.splitlines() if line.startswith(f"{largest.label} ")]
@@ -65,9 +65,9 @@ def test_operator_that_changes_is_shown_however_small_it_is(plan: PlanDocument) 
 def test_few_operators_are_all_shown_in_their_order() -> None:
     plan = plan_of_report((2, 128), (3, 128))
     text = render_text(plan_page(plan))
-    assert MORE not in text
-    places = [text.index(f"\n{operator.label} ") for operator in plan.operators]
-    assert places == sorted(places)
+    assert MORE_IN_REPORT not in text
+    positions = [text.index(f"\n{operator.label} ") for operator in plan.operators]
+    assert positions == sorted(positions)
 
 
 def test_inspection_of_many_operators_is_shortened() -> None:
@@ -80,13 +80,13 @@ def test_inspection_of_many_operators_is_shortened() -> None:
 
 def test_certificate_of_many_operators_is_shortened(plan: PlanDocument) -> None:
     text = render_text(certificate_page(certificate_of(plan)))
-    assert f"{len(plan.operators) - MOST_OPERATORS} more operators with less state: {ALL}" in text
+    assert f"{len(plan.operators) - MOST_OPERATORS} more operators with less state: {ALL_IN_DOCUMENT}" in text
 
 
 def test_comparison_of_many_states_shows_differing_ones_first() -> None:
-    side = StateAmount(1, "ab")
-    states = tuple(DiffedState(f"s{i}", "VALUE", i != 99, "records", side, side, 1, (), None) for i in range(100))
+    amount = StateAmount(1, "ab")
+    states = tuple(DiffedState(f"s{i}", "VALUE", i != 99, "records", amount, amount, 1, (), None) for i in range(100))
     operator = DiffedOperator("0" * 32, "visits", False, None, None, (), states)
     text = render_text(difference_page(DiffDocument("different", False, "/a", "/b", (operator,), NO_SURGERY)))
-    assert f"52 more states: {ALL}" in text
+    assert f"52 more states: {ALL_IN_DOCUMENT}" in text
     assert "different" in next(line for line in text.splitlines() if " s99 " in line)

@@ -62,8 +62,8 @@ def test_report_overwrites_no_file_of_a_snapshot_or_a_target(
     execute_without_spark(plan_rescale(str(source), str(tmp_path / "target")))
     (tmp_path / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    of = tmp_path / ("target" if out.startswith("target") else "source")
-    for name in (str(of), f"{of}/_metadata"):
+    reported_directory = tmp_path / ("target" if out.startswith("target") else "source")
+    for name in (str(reported_directory), f"{reported_directory}/_metadata"):
         capsys.readouterr()
         assert main(["report", name, "-o", str(tmp_path / out)]) == 2
         assert "name another file: -o FILE" in capsys.readouterr().err
@@ -82,22 +82,22 @@ def test_report_overwrites_an_earlier_one_behind_a_link(tmp_path: Path) -> None:
 
 
 def test_report_onto_a_link_to_a_pipe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reading, writing = os.pipe()
+    reader, writer = os.pipe()
     link = tmp_path / "stdout"
-    link.symlink_to(f"/proc/self/fd/{writing}")
+    link.symlink_to(f"/proc/self/fd/{writer}")
     assert main(["report", directory("2-clicks"), "-o", str(link)]) == 2
     assert "a pipe or a device" in capsys.readouterr().err
     assert link.is_symlink()
-    for end in (reading, writing):
+    for end in (reader, writer):
         os.close(end)
 
 
 def test_report_of_a_plan_is_discarded_with_it(plan: Plan) -> None:
     assert "Planned" in page_of(plan)
     assert plan.start.command.replace("<", "&lt;").replace(">", "&gt;") in page_of(plan)
-    discarded = discard(plan.target)
-    assert places_of(plan).report in discarded.removed
-    assert discarded.left == ()
+    removal = discard(plan.target)
+    assert places_of(plan).report in removal.removed
+    assert removal.left == ()
     assert not Path(places_of(plan).report).exists()
 
 
@@ -147,19 +147,21 @@ def test_report_shows_an_undamaged_certificate_only(plan: Plan) -> None:
         document_of(plan.target)
     assert caught.value.found == f"SHA-256 {hashlib.sha256(b'something else').hexdigest()}"
     Path(places.metadata).write_bytes(b"to be _metadata")
-    changed = replace(certificate.document(), proves="even more")
-    Path(places.certificate).write_bytes(msgspec.json.encode(changed))
+    changed_certificate = replace(certificate.document(), proves="even more")
+    Path(places.certificate).write_bytes(msgspec.json.encode(changed_certificate))
     assert "the certificate was changed after it was written" in put_report(plan)
     with pytest.raises(IntegrityError):
         document_of(plan.target)
 
 
 def test_report_can_be_made_of_a_target_a_plan_or_a_source(plan: Plan, source: str) -> None:
-    of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, places_of(plan).plan, source))
-    assert of_target == of_plan
-    assert of_target.plan.plan == plan.digest
-    assert of_source.snapshot.snapshot == source
-    assert of_source.plan is None
+    document_of_target, document_of_plan, document_of_source = (
+        document_of(uri) for uri in (plan.target, places_of(plan).plan, source)
+    )
+    assert document_of_target == document_of_plan
+    assert document_of_target.plan.plan == plan.digest
+    assert document_of_source.snapshot.snapshot == source
+    assert document_of_source.plan is None
 
 
 def test_report_without_stored_data_is_made_from_the_source(plan: Plan, source: str) -> None:
@@ -177,8 +179,8 @@ def test_report_of_a_target_needs_no_source(plan: Plan, source: str) -> None:
 
 
 def test_report_that_cannot_be_written_fails_no_run(plan: Plan) -> None:
-    broken = StoreError("the disk is full")
-    with patch("rescale.report.stored.html_report", side_effect=broken):
+    disk_error = StoreError("the disk is full")
+    with patch("rescale.report.stored.html_report", side_effect=disk_error):
         assert put_report(plan) == "the report could not be written: the disk is full"
 
 
@@ -204,10 +206,10 @@ def test_report_of_a_foreign_file_is_refused(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("misspelt", ["targt", "targt.rescale/plan-0.json"])
-def test_report_of_a_misspelt_target_or_plan_is_refused(plan: Plan, misspelt: str) -> None:
+@pytest.mark.parametrize("misspelt_name", ["targt", "targt.rescale/plan-0.json"])
+def test_report_of_a_misspelt_target_or_plan_is_refused(plan: Plan, misspelt_name: str) -> None:
     with pytest.raises(RequestError, match="nor the target of a run") as caught:
-        document_of(str(Path(plan.target).parent / misspelt))
+        document_of(str(Path(plan.target).parent / misspelt_name))
     assert "a target that a run has claimed or published" in str(caught.value.expected)
     assert "the target that was named to the run" in str(caught.value.advice)
 
@@ -215,8 +217,8 @@ def test_report_of_a_misspelt_target_or_plan_is_refused(plan: Plan, misspelt: st
 @pytest.mark.parametrize("key", ["operators", "insight", "kafka"])
 def test_report_from_damaged_data_is_refused(capsys: Captured, plan: Plan, key: str, tmp_path: Path) -> None:
     summary = json.loads(Path(places_of(plan).report_data).read_text())
-    for damaged in ({**summary, key: 7}, {k: v for k, v in summary.items() if k != key}):
-        Path(places_of(plan).report_data).write_text(json.dumps(damaged))
+    for damaged_summary in ({**summary, key: 7}, {k: v for k, v in summary.items() if k != key}):
+        Path(places_of(plan).report_data).write_text(json.dumps(damaged_summary))
         out = tmp_path / "report.html"
         assert main(["report", plan.target, "-o", str(out)]) == 2
         assert capsys.readouterr().err.startswith("error: no report can be made from this document: it is damaged")
@@ -232,10 +234,10 @@ def test_report_of_an_edited_plan_is_refused(plan: Plan, tmp_path: Path) -> None
     plan_path.write_bytes(content)
     with pytest.raises(SnapshotError, match="not the one in its name"):
         report_of(str(plan_path))
-    renamed = tmp_path / "mine.json"
-    renamed.write_bytes(content)
+    renamed_copy = tmp_path / "mine.json"
+    renamed_copy.write_bytes(content)
     with pytest.raises(RequestError, match="no report can be made from this document"):
-        report_of(str(renamed))
+        report_of(str(renamed_copy))
 
 
 def test_report_from_foreign_data_beside_a_target_is_refused(plan: Plan) -> None:
@@ -245,10 +247,10 @@ def test_report_from_foreign_data_beside_a_target_is_refused(plan: Plan) -> None
 
 
 def test_report_command_writes_a_page_and_answers_in_json(capsys: Captured, tmp_path: Path, source: str) -> None:
-    names = tmp_path / "uids"
-    names.write_text("<script>alert(1)</script>\nrevenue\n")
+    uids_file = tmp_path / "uids"
+    uids_file.write_text("<script>alert(1)</script>\nrevenue\n")
     out = tmp_path / "page.html"
-    assert main(["report", source, "-o", str(out), "--output", "json", "--uids", str(names)]) == 0
+    assert main(["report", source, "-o", str(out), "--output", "json", "--uids", str(uids_file)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document == {"report": str(out), "bytes": out.stat().st_size}
     page = out.read_text(encoding="utf-8")

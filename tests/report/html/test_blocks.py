@@ -33,8 +33,8 @@ def html(*content: Block, level: int = 2) -> str:
 
 
 def figure(*rows: tuple[str, int]) -> Figure:
-    drawn = StackedBars((StackedBar(EVIL, (Part(0, 1, EVIL),), EVIL),), (EVIL,))
-    return Figure("Bytes", EVIL, drawn, table(("state", "bytes"), rows))
+    bars = StackedBars((StackedBar(EVIL, (Part(0, 1, EVIL),), EVIL),), (EVIL,))
+    return Figure("Bytes", EVIL, bars, table(("state", "bytes"), rows))
 
 
 def test_no_text_becomes_markup() -> None:
@@ -55,10 +55,10 @@ def test_section_in_a_section_has_an_id_of_its_own_and_a_smaller_heading() -> No
     inner, last = Section("Inner", ()), Section("Last", ())
     page = html(Section("First", (inner, paragraph("between"), inner)), last)
     headings = re.findall(r'<section id="(.*?)" aria-labelledby="(.*?)"><h(.) id="(.*?)">(.*?)<', page)
-    assert [(number, level, title) for number, _, level, _, title in headings] == [
+    assert [(section_id, level, title) for section_id, _, level, _, title in headings] == [
         ("s1", "2", "First"), ("s1-1", "3", "Inner"), ("s1-2", "3", "Inner"), ("s2", "2", "Last")
     ]  # fmt: skip
-    assert all(labelled == own == f"{number}-title" for number, labelled, _, own, _ in headings)
+    assert all(label_id == heading_id == f"{section_id}-title" for section_id, label_id, _, heading_id, _ in headings)
 
 
 def test_headings_end_at_the_sixth_level() -> None:
@@ -66,7 +66,7 @@ def test_headings_end_at_the_sixth_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "numeric"),
+    ("cells", "is_numeric"),
     [
         (("1", "22,000", ""), True),
         (("≈ 3.5 MB → 4 MB", "12 bytes", "0"), True),
@@ -74,15 +74,15 @@ def test_headings_end_at_the_sixth_level() -> None:
         (("10:30",), False),
     ],
 )
-def test_column_of_numbers_is_aligned_to_the_right(cells: tuple[str, ...], numeric: bool) -> None:
+def test_column_of_numbers_is_aligned_to_the_right(cells: tuple[str, ...], is_numeric: bool) -> None:
     page = html(table(("name", "value"), [("x", cell) for cell in cells]))
-    assert page.count('class="number"') == (1 + len(cells) if numeric else 0)
+    assert page.count('class="number"') == (1 + len(cells) if is_numeric else 0)
 
 
 def test_numbers_of_a_figure_are_folded_below_it() -> None:
-    with_numbers, without = html(figure(("sum", 1))), html(figure())
-    assert with_numbers.index("<svg") < with_numbers.index("<details><summary>Numbers</summary>")
-    assert "<details" not in without
+    page_with_numbers, page_without_numbers = html(figure(("sum", 1))), html(figure())
+    assert page_with_numbers.index("<svg") < page_with_numbers.index("<details><summary>Numbers</summary>")
+    assert "<details" not in page_without_numbers
 
 
 def test_every_progress_has_its_own_sign() -> None:

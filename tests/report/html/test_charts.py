@@ -52,34 +52,34 @@ def test_many_bars_are_drawn_as_an_outline_from_the_first_to_the_last() -> None:
     assert attributes(chart, "rect", "y") == []
 
 
-def test_higher_points_of_a_curve_are_drawn_further_up_and_the_asked_one_last() -> None:
+def test_higher_points_of_a_curve_are_drawn_further_up_and_the_requested_one_last() -> None:
     points = (
         Point(0, 0, "1", is_even=True, is_requested=False),
         Point(0.5, 1, "2", is_even=False, is_requested=True),
         Point(1, 0.5, "3", is_even=False, is_requested=False),
     )
     figure = Curve(points, (AxisTick(0, "1"),), (AxisTick(1, "4"),), "parallelism", "worst ÷ mean")
-    drawn = str(curve(figure, "evenness"))
-    assert attributes(drawn, "circle", "cx", "cy", "class") == [
+    svg = str(curve(figure, "evenness"))
+    assert attributes(svg, "circle", "cx", "cy", "class") == [
         ("6%", "158.0", "even"), ("97%", "92.0", None), ("51.5%", "26.0", "asked")
     ]  # fmt: skip
-    middle = attributes(drawn, "line", "x1", "x2", "y1", "y2")[1:]
-    assert middle == [("6%", "51.5%", "158.0", "26.0"), ("51.5%", "97%", "26.0", "92.0")]
+    segments = attributes(svg, "line", "x1", "x2", "y1", "y2")[1:]
+    assert segments == [("6%", "51.5%", "158.0", "26.0"), ("51.5%", "97%", "26.0", "92.0")]
 
 
 def test_parts_of_a_bar_lie_end_to_end_and_are_read_out() -> None:
     parts = (Part(0, 0.25, "read: 1 kB"), Part(2, 0.5, "copied: 2 kB"))
-    drawn = str(stacked_bars(StackedBars((StackedBar("rocksdb", parts, "about 3 s"),), ("read", "put", "copied"))))
-    assert attributes(drawn, "rect", "class", "x", "width") == [("kind0", "0%", "25%"), ("kind2", "25%", "50%")]
-    assert attributes(drawn, "svg", "aria-label") == [("rocksdb: read: 1 kB; copied: 2 kB; about 3 s",)]
-    assert re.findall('<li><span class="key (kind.)".*?</span>(.*?)</li>', drawn) == [
+    svg = str(stacked_bars(StackedBars((StackedBar("rocksdb", parts, "about 3 s"),), ("read", "put", "copied"))))
+    assert attributes(svg, "rect", "class", "x", "width") == [("kind0", "0%", "25%"), ("kind2", "25%", "50%")]
+    assert attributes(svg, "svg", "aria-label") == [("rocksdb: read: 1 kB; copied: 2 kB; about 3 s",)]
+    assert re.findall('<li><span class="key (kind.)".*?</span>(.*?)</li>', svg) == [
         ("kind0", "read"), ("kind1", "put"), ("kind2", "copied")
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("after", "heads"), [((0.5,), ["", "before", "after", ""]), ((), ["", "by subtask", ""])])
-def test_small_bars_have_a_second_column_only_for_a_new_shape(after: tuple[float, ...], heads: list[str]) -> None:
-    drawn = str(sparks(Sparks((Sparkline("orders", (1, 0.5), after, "4, 2"), Sparkline("idle", (), (), "none")))))
-    assert re.findall('<th scope="col">(.*?)</th>', drawn) == heads
-    assert drawn.count("<td>") == 2 * (len(heads) - 1)
-    assert len(attributes(drawn, "rect", "y")) == 2 + len(after)
+@pytest.mark.parametrize(("after", "headings"), [((0.5,), ["", "before", "after", ""]), ((), ["", "by subtask", ""])])
+def test_small_bars_have_a_second_column_only_for_a_new_shape(after: tuple[float, ...], headings: list[str]) -> None:
+    svg = str(sparks(Sparks((Sparkline("orders", (1, 0.5), after, "4, 2"), Sparkline("idle", (), (), "none")))))
+    assert re.findall('<th scope="col">(.*?)</th>', svg) == headings
+    assert svg.count("<td>") == 2 * (len(headings) - 1)
+    assert len(attributes(svg, "rect", "y")) == 2 + len(after)

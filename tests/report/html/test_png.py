@@ -17,13 +17,13 @@ def chunks_of(uri: str) -> dict[bytes, bytes]:
     assert head == "data:image/png;base64"
     data = base64.b64decode(encoded)
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, at = {}, 8
-    while at < len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        name, content = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
-        assert struct.unpack_from(">I", data, at + 8 + length) == (zlib.crc32(name + content),)
+    chunks, offset = {}, 8
+    while offset < len(data):
+        (length,) = struct.unpack_from(">I", data, offset)
+        name, content = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
+        assert struct.unpack_from(">I", data, offset + 8 + length) == (zlib.crc32(name + content),)
         chunks[name] = content
-        at += 12 + length
+        offset += 12 + length
     return chunks
 
 
@@ -34,15 +34,15 @@ def chunks_of(uri: str) -> dict[bytes, bytes]:
 def test_every_pixel_has_the_opacity_of_its_shade(rows: list[list[int]]) -> None:
     chunks = chunks_of(shades_uri(rows))
     assert list(chunks) == [b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"]
-    width, height, bits, colours, *_ = struct.unpack(">2I5B", chunks[b"IHDR"])
-    assert (width, height, bits, colours) == (len(rows[0]), len(rows), 8, 3)
+    width, height, bit_depth, colour_type, *_ = struct.unpack(">2I5B", chunks[b"IHDR"])
+    assert (width, height, bit_depth, colour_type) == (len(rows[0]), len(rows), 8, 3)
     assert len(chunks[b"PLTE"]) == 3 * len(chunks[b"tRNS"])
     pixels = zlib.decompress(chunks[b"IDAT"])
     assert len(pixels) == height * (1 + width)
     for y, row in enumerate(rows):
-        unfiltered, *numbers = pixels[y * (1 + width) : (y + 1) * (1 + width)]
-        assert unfiltered == 0
-        assert [chunks[b"tRNS"][number] for number in numbers] == row
+        filter_type, *palette_indexes = pixels[y * (1 + width) : (y + 1) * (1 + width)]
+        assert filter_type == 0
+        assert [chunks[b"tRNS"][palette_index] for palette_index in palette_indexes] == row
 
 
 def test_a_picture_of_few_shades_takes_few_bytes() -> None:

@@ -19,14 +19,14 @@ from support import snapshots
 from support.large_plans import large_plan
 from support.synthetic import operator, snapshot
 
-TIGHT = Cluster(executors=40, cores=8, bandwidth=1_200_000_000, scratch=1 << 30)
+TIGHT_CLUSTER = Cluster(executors=40, cores=8, bandwidth=1_200_000_000, scratch=1 << 30)
 
 
 @pytest.fixture(scope="module")
 def summary() -> PlanDocument:
     """Return the summary of a plan that shuffles a terabyte through small disks."""
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
-    document = plan_document(plan, snapshot(operator("big 0", 5)), (), TIGHT)
+    document = plan_document(plan, snapshot(operator("big 0", 5)), (), TIGHT_CLUSTER)
     assert msgspec.json.decode(msgspec.json.encode(document), type=PlanDocument) == document
     return document
 

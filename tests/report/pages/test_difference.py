@@ -8,10 +8,10 @@ from rescale.report.pages.difference import difference_page
 from rescale.report.renderers.text import render_text
 from rescale.snapshot.surgery import NO_SURGERY
 
-A, B = ListedShape(2, 128), ListedShape(3, 1000)
+SHAPE_A, SHAPE_B = ListedShape(2, 128), ListedShape(3, 1000)
 
 
-def text(*operators: DiffedOperator) -> str:
+def comparison_text(*operators: DiffedOperator) -> str:
     equal = all(operator.equal for operator in operators)
     return render_text(
         difference_page(DiffDocument("equal" if equal else "different", equal, "/a", "/b", operators, NO_SURGERY))
@@ -20,14 +20,14 @@ def text(*operators: DiffedOperator) -> str:
 
 def operator(*states: DiffedState, differences: tuple[ListedDifference, ...] = ()) -> DiffedOperator:
     equal = not differences and all(state.equal for state in states)
-    return DiffedOperator("0" * 32, "orders", equal, A, B, differences, states)
+    return DiffedOperator("0" * 32, "orders", equal, SHAPE_A, SHAPE_B, differences, states)
 
 
-SAME = diffed_state("total", "VALUE Long", "records", amount(1234, 255 << 120), amount(1234, 255 << 120))
+EQUAL_STATE = diffed_state("total", "VALUE Long", "records", amount(1234, 255 << 120), amount(1234, 255 << 120))
 
 
 def test_equal_snapshots_are_reported_as_equal() -> None:
-    lines = text(operator(SAME)).splitlines()
+    lines = comparison_text(operator(EQUAL_STATE)).splitlines()
     assert lines[:3] == ["A: /a", "B: /b", "equal: 1 state compared"]
     assert lines[-1].split() == [
         "orders",
@@ -42,12 +42,14 @@ def test_equal_snapshots_are_reported_as_equal() -> None:
 
 
 def test_differences_are_listed_below_the_table_by_state() -> None:
-    named = (
+    listed_differences = (
         ListedDifference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
         ListedDifference("other number", {"element": "5"}, "1 time", "2 times"),
     )
-    unlike = diffed_state("last", "MAP", "records", amount(3, 1), amount(2, 2), named, 12, "for a reason")
-    page = text(operator(SAME, unlike))
+    unequal_state = diffed_state(
+        "last", "MAP", "records", amount(3, 1), amount(2, 2), listed_differences, 12, "for a reason"
+    )
+    page = comparison_text(operator(EQUAL_STATE, unequal_state))
     assert "\ndifferent: 1 of 2 states\n" in page
     assert page.endswith(
         "\n\norders, last\n"
@@ -59,12 +61,16 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
 
 
 def test_operator_on_one_side_only_is_listed_without_its_states() -> None:
-    only = ListedDifference("only in A", {"operator": "orders"}, "5 bytes of state", None)
-    page = text(operator(diffed_state("last", "VALUE", "records", amount(3, 1), amount()), differences=(only,)))
+    operator_difference = ListedDifference("only in A", {"operator": "orders"}, "5 bytes of state", None)
+    page = comparison_text(
+        operator(diffed_state("last", "VALUE", "records", amount(3, 1), amount()), differences=(operator_difference,))
+    )
     assert "\ndifferent: 1 of 1 state, and 1 operator\n" in page
     assert page.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
 
 
 def test_state_that_was_not_searched_says_so() -> None:
-    unlike = diffed_state("last", "VALUE", "records", amount(3, 1), amount())
-    assert text(operator(unlike)).endswith("orders, last\n  the differing entries were not searched for")
+    unequal_state = diffed_state("last", "VALUE", "records", amount(3, 1), amount())
+    assert comparison_text(operator(unequal_state)).endswith(
+        "orders, last\n  the differing entries were not searched for"
+    )

@@ -26,13 +26,17 @@ def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan:
 
 
 def test_sure_match_says_so_and_proposes_all_options() -> None:
-    same, stateless = operator("a"), operator("d", frozenset())
-    renamed = Counterpart(stateless.operator_id, "", "c", "c", SUMS)
-    page = render_text(matched_page(document([same, operator("b", SUMS), stateless], [same, renamed])))
+    same_operator, stateless_operator = operator("a"), operator("d", frozenset())
+    renamed_operator = Counterpart(stateless_operator.operator_id, "", "c", "c", SUMS)
+    page = render_text(
+        matched_page(
+            document([same_operator, operator("b", SUMS), stateless_operator], [same_operator, renamed_operator])
+        )
+    )
     assert "every operator with state has its counterpart, after 1 rename" in page
     assert "b → c, by its states" in page
-    assert f"--rename {operator('b').operator_id}={stateless.operator_id} \\\n" in page
-    assert f"--drop {stateless.operator_id}" in page
+    assert f"--rename {operator('b').operator_id}={stateless_operator.operator_id} \\\n" in page
+    assert f"--drop {stateless_operator.operator_id}" in page
 
 
 @pytest.mark.parametrize(
@@ -58,14 +62,16 @@ def test_new_operators_do_not_make_a_match_unsure() -> None:
 
 @pytest.mark.parametrize("of_plan", [False, True])
 def test_remark_on_names_is_made_for_a_plan_and_a_snapshot_without_any(of_plan: bool) -> None:
-    nameless = Counterpart("a" * 32, "", "a" * 32, "", COUNTS)
-    for old, expected in ((nameless, of_plan), (operator("a"), False)):
+    nameless_operator = Counterpart("a" * 32, "", "a" * 32, "", COUNTS)
+    for old, expected in ((nameless_operator, of_plan), (operator("a"), False)):
         page = render_text(matched_page(document([old], [old], of_plan=of_plan)))
         assert ("The snapshot holds no names of operators" in page) is expected
 
 
 def test_states_are_listed_once_by_name_and_type() -> None:
-    twice = frozenset({StateSignature("counts", "VALUE Long", b"x"), StateSignature("counts", "VALUE Long", b"y")})
-    (alone,) = document([operator("a", twice)], []).only_in_snapshot
-    assert alone.states is not None
-    assert [(state.name, state.type) for state in alone.states] == [("counts", "VALUE Long")]
+    equally_named_states = frozenset(
+        {StateSignature("counts", "VALUE Long", b"x"), StateSignature("counts", "VALUE Long", b"y")}
+    )
+    (unmatched_operator,) = document([operator("a", equally_named_states)], []).only_in_snapshot
+    assert unmatched_operator.states is not None
+    assert [(state.name, state.type) for state in unmatched_operator.states] == [("counts", "VALUE Long")]

@@ -12,9 +12,9 @@ from rescale.report.pages.planned import plan_document
 from support.snapshots import directory, opened
 
 
-def markdown(*maximum: str) -> str:
+def markdown(*max_parallelism: str) -> str:
     request = make_request(
-        directory("1.20-rocksdb-native"), "/target", ["3"], max_parallelism=maximum, format=Format.CANONICAL
+        directory("1.20-rocksdb-native"), "/target", ["3"], max_parallelism=max_parallelism, format=Format.CANONICAL
     )
     snapshot = opened("1.20-rocksdb-native")
     return plan_markdown(plan_document(make_plan(snapshot, request), snapshot))

@@ -13,15 +13,15 @@ from rescale.report.pages.planned import plan_document, plan_page
 from rescale.report.renderers.text import render_text
 from support.snapshots import directory, names, opened
 
-_OTHERS = ("unaligned", "changelog-over-heap")
-MOVABLE = [name for name in names() if "rocksdb-" not in name and not name.endswith(_OTHERS)]
+_UNMOVABLE_SUFFIXES = ("unaligned", "changelog-over-heap")
+MOVABLE_FIXTURES = [name for name in names() if "rocksdb-" not in name and not name.endswith(_UNMOVABLE_SUFFIXES)]
 
 
 def plan_of(name: str, *parallelism: str) -> Plan:
     return make_plan(opened(name), make_request(directory(name), "/target", parallelism))
 
 
-@pytest.mark.parametrize("name", MOVABLE)
+@pytest.mark.parametrize("name", MOVABLE_FIXTURES)
 def test_plan_document_is_json_and_its_bytes_add_up(name: str) -> None:
     plan = plan_of(name)
     summary = plan_document(plan, opened(name))
@@ -39,10 +39,10 @@ def test_text_of_a_plan_shows_what_moves_where() -> None:
     assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
     assert f"from {directory('2-lazy')}" in text
     assert "to   /target" in text
-    rows = {line.split("  ")[0]: line for line in text.splitlines() if "→" in line}
-    assert "3 → 2" in rows["states"]
-    assert "2 → 5" in rows["lists"]
-    assert "relocate" in rows["states"]
+    row_by_label = {line.split("  ")[0]: line for line in text.splitlines() if "→" in line}
+    assert "3 → 2" in row_by_label["states"]
+    assert "2 → 5" in row_by_label["lists"]
+    assert "relocate" in row_by_label["states"]
     assert "64-127" in text
     assert "warning: only the parallelism changes" in text
 
@@ -52,12 +52,12 @@ def test_both_tables_of_a_plan_have_the_same_evenness(shape: dict[str, list[str]
     source = opened("1.20-clicks")
     plan = make_plan(source, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
     summary = plan_document(plan, source)
-    planned = {operator.operator_id: operator for operator in summary.operators}
-    for advised in summary.insight.shapes:
-        at = {candidate.parallelism: candidate.evenness for candidate in advised.candidates}
-        operator = planned[advised.operator_id]
-        assert operator.new_evenness == at[3]
-        assert operator.evenness == (advised.now if shape else at[4]) > 1.2
+    operator_by_id = {operator.operator_id: operator for operator in summary.operators}
+    for advice in summary.insight.shapes:
+        evenness_by_parallelism = {candidate.parallelism: candidate.evenness for candidate in advice.candidates}
+        operator = operator_by_id[advice.operator_id]
+        assert operator.new_evenness == evenness_by_parallelism[3]
+        assert operator.evenness == (advice.now if shape else evenness_by_parallelism[4]) > 1.2
 
 
 def test_operator_that_keeps_its_parallelism_has_no_arrow() -> None:

@@ -13,7 +13,7 @@ from rescale.report.flows import KeyedShape
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, evenness_curve, fullest, load_charts
 
-MOST = DETAIL_LEVELS[0]
+MOST_DETAIL = DETAIL_LEVELS[0]
 
 
 def side(parallelism: int, sizes: list[int], name: str = "before") -> KeyedSide:
@@ -21,13 +21,13 @@ def side(parallelism: int, sizes: list[int], name: str = "before") -> KeyedSide:
 
 
 def bars(operator: KeyedOperator) -> BarCharts:
-    drawing = load_charts(operator, MOST).drawing
+    drawing = load_charts(operator, MOST_DETAIL).drawing
     assert isinstance(drawing, BarCharts)
     return drawing
 
 
-def curve(of: KeyedSide) -> Curve:
-    drawing = evenness_curve(of, MOST).drawing
+def curve(keyed_side: KeyedSide) -> Curve:
+    drawing = evenness_curve(keyed_side, MOST_DETAIL).drawing
     assert isinstance(drawing, Curve)
     return drawing
 
@@ -56,35 +56,37 @@ def test_many_subtasks_have_no_tooltips_and_a_table_of_the_fullest() -> None:
     sizes = list(range(MOST_DRAWN_SUBTASKS + 1))
     operator = KeyedOperator("counts", side(len(sizes), sizes), None, ())
     assert bars(operator).charts[0].tooltips == ()
-    assert load_charts(operator, MOST).rows_text == f"the {MOST.most_rows} fullest subtasks"
+    assert load_charts(operator, MOST_DETAIL).rows_text == f"the {MOST_DETAIL.most_rows} fullest subtasks"
 
 
-@pytest.mark.parametrize(("maximum", "parallelism"), [(128, 3), (12, 4), (1, 1), (1000, 7)])
-def test_curve_is_the_worst_subtask_at_each_parallelism(maximum: int, parallelism: int) -> None:
-    random = Random(maximum)
-    sizes = [random.randrange(1, 1000) for _ in range(maximum)]
-    points = {number_of(point): point for point in curve(side(parallelism, sizes)).points}
-    top = max(2.0, *(worst(sizes, number) for number in points))
-    assert top < 4, "no value is cut off"
-    for number, point in points.items():
-        assert f"worst ÷ mean {worst(sizes, number):.2f}" in point.tooltip
-        assert point.y == pytest.approx((worst(sizes, number) - 1) / (top - 1))
-    last = min(maximum, max(4 * parallelism, 16))
-    assert [n for n, point in points.items() if point.is_even] == [n for n in range(1, last + 1) if maximum % n == 0]
-    assert [number for number, point in points.items() if point.is_requested] == [parallelism]
+@pytest.mark.parametrize(("max_parallelism", "parallelism"), [(128, 3), (12, 4), (1, 1), (1000, 7)])
+def test_curve_is_the_worst_subtask_at_each_parallelism(max_parallelism: int, parallelism: int) -> None:
+    random = Random(max_parallelism)
+    sizes = [random.randrange(1, 1000) for _ in range(max_parallelism)]
+    point_by_parallelism = {parallelism_of(point): point for point in curve(side(parallelism, sizes)).points}
+    highest_evenness = max(2.0, *(evenness(sizes, candidate) for candidate in point_by_parallelism))
+    assert highest_evenness < 4, "no value is cut off"
+    for candidate, point in point_by_parallelism.items():
+        assert f"worst ÷ mean {evenness(sizes, candidate):.2f}" in point.tooltip
+        assert point.y == pytest.approx((evenness(sizes, candidate) - 1) / (highest_evenness - 1))
+    last_parallelism = min(max_parallelism, max(4 * parallelism, 16))
+    assert [candidate for candidate, point in point_by_parallelism.items() if point.is_even] == [
+        candidate for candidate in range(1, last_parallelism + 1) if max_parallelism % candidate == 0
+    ]
+    assert [candidate for candidate, point in point_by_parallelism.items() if point.is_requested] == [parallelism]
 
 
-def number_of(point: Point) -> int:
+def parallelism_of(point: Point) -> int:
     return int(point.tooltip.removeprefix("parallelism ").partition(":")[0])
 
 
-def worst(sizes: list[int], parallelism: int) -> float:
+def evenness(sizes: list[int], parallelism: int) -> float:
     """Return the bytes of the fullest subtask, divided by the mean of all subtasks."""
-    own = [key_group_range(len(sizes), parallelism, subtask) for subtask in range(parallelism)]
-    return max(sum(sizes[of.first : of.last + 1]) for of in own) * parallelism / sum(sizes)
+    group_ranges = [key_group_range(len(sizes), parallelism, subtask) for subtask in range(parallelism)]
+    return max(sum(sizes[groups.first : groups.last + 1]) for groups in group_ranges) * parallelism / sum(sizes)
 
 
 def test_values_above_the_top_of_the_curve_are_drawn_at_the_top() -> None:
-    drawn = curve(side(2, [1000] + [1] * 99))
-    assert max(point.y for point in drawn.points) == 1
-    assert drawn.y_ticks[-1].label == "≥ 4"
+    clipped_curve = curve(side(2, [1000] + [1] * 99))
+    assert max(point.y for point in clipped_curve.points) == 1
+    assert clipped_curve.y_ticks[-1].label == "≥ 4"

@@ -16,7 +16,7 @@ from rescale.report.sections.top import changes_section, further_notes, planned_
 from rescale.text.errors import IntegrityError
 from support.reports import plan_of_report, proven, snapshot_report
 
-MOST, LEAST = DETAIL_LEVELS[0], DETAIL_LEVELS[-1]
+MOST_DETAIL, LEAST_DETAIL = DETAIL_LEVELS[0], DETAIL_LEVELS[-1]
 
 
 @pytest.fixture(scope="module")
@@ -25,21 +25,21 @@ def plan() -> PlanDocument:
 
 
 def verdict_of(document: ReportDocument) -> Verdict:
-    first = verdict(document)[0]
-    assert isinstance(first, Verdict)
-    return first
+    first_block = verdict(document)[0]
+    assert isinstance(first_block, Verdict)
+    return first_block
 
 
 def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
-    verdict = verdict_of(snapshot_report(4, 128))
-    assert verdict.progress is RunProgress.SEEN
-    planned = verdict_of(ReportDocument(plan=plan))
-    assert planned.progress is RunProgress.PLANNED
-    assert "nothing is published yet" in planned.sentence
-    published = proven(plan)
-    assert verdict_of(published).progress is RunProgress.PROVEN
-    assert "the result is published" in verdict_of(published).sentence
-    assert "nothing is published yet" in verdict_of(msgspec.structs.replace(published, published=False)).sentence
+    seen_verdict = verdict_of(snapshot_report(4, 128))
+    assert seen_verdict.progress is RunProgress.SEEN
+    planned_verdict = verdict_of(ReportDocument(plan=plan))
+    assert planned_verdict.progress is RunProgress.PLANNED
+    assert "nothing is published yet" in planned_verdict.sentence
+    published_report = proven(plan)
+    assert verdict_of(published_report).progress is RunProgress.PROVEN
+    assert "the result is published" in verdict_of(published_report).sentence
+    assert "nothing is published yet" in verdict_of(msgspec.structs.replace(published_report, published=False)).sentence
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument
 
 
 def test_operators_with_the_same_new_shape_are_named_together(plan: PlanDocument) -> None:
-    (section,) = changes_section(plan, MOST)
+    (section,) = changes_section(plan, MOST_DETAIL)
     text = render_text(Page((section,)))
     assert "parallelism 4 → 6" in text
     labels = [operator.label for operator in plan.operators if operator.is_changed]
@@ -81,35 +81,33 @@ def test_operators_with_the_same_new_shape_are_named_together(plan: PlanDocument
     assert plan.start in text
 
 
-def test_a_section_of_things_has_three_sentences_at_most(plan: PlanDocument) -> None:
-    def titles(*warnings: str) -> tuple[str, int]:
+def test_section_of_things_to_look_at_has_three_sentences_at_most(plan: PlanDocument) -> None:
+    def title_and_count(*warnings: str) -> tuple[str, int]:
         insight = replace(plan.insight, shapes=(), unions=(), hand_picked_keys=(), durations=None)
         (section,) = things_to_look_at(insight, warnings)
         assert isinstance(section, Section)
-        (listed,) = section.blocks
-        assert isinstance(listed, Bullets)
-        return section.title, len(listed.items)
+        (bullets,) = section.blocks
+        assert isinstance(bullets, Bullets)
+        return section.title, len(bullets.items)
 
-    assert titles("a") == ("One thing to look at", 1)
-    assert titles("a", "a") == ("One thing to look at", 1), "a sentence is not repeated"
-    assert titles("a", "[kafka-x] b") == ("Two things to look at", 2)
-    assert titles("a", "b", "c", "[kafka-x] d", "[kafka-y] e") == ("Three things to look at", 3)
+    assert title_and_count("a") == ("One thing to look at", 1)
+    assert title_and_count("a", "a") == ("One thing to look at", 1), "a sentence is not repeated"
+    assert title_and_count("a", "[kafka-x] b") == ("Two things to look at", 2)
+    assert title_and_count("a", "b", "c", "[kafka-x] d", "[kafka-y] e") == ("Three things to look at", 3)
 
 
 def test_small_page_lists_the_largest_operators_and_counts_the_rest() -> None:
-    many = plan_of_report((4, 128), (6, 128), operators=40)
-    (section,) = planned_operators(many, LEAST)
+    large_plan = plan_of_report((4, 128), (6, 128), operators=40)
+    (section,) = planned_operators(large_plan, LEAST_DETAIL)
     text = render_text(Page((section,)))
-    assert (
-        f"These are the {2 * LEAST.most_rows} largest; {len(many.operators) - 2 * LEAST.most_rows} smaller ones hold"
-        in text
-    )
+    most_rows = 2 * LEAST_DETAIL.most_rows
+    assert f"These are the {most_rows} largest; {len(large_plan.operators) - most_rows} smaller ones hold" in text
 
 
 def test_notes_beyond_the_limit_are_counted() -> None:
-    most = 3 * LEAST.most_rows
-    (section,) = further_notes(["s"] * (most + 1), ["w"] * (most + 2), LEAST)
+    most_notes = 3 * LEAST_DETAIL.most_rows
+    (section,) = further_notes(["s"] * (most_notes + 1), ["w"] * (most_notes + 2), LEAST_DETAIL)
     assert isinstance(section, Section)
-    assert sum(isinstance(block, WarningBlock) for block in section.blocks) == most
+    assert sum(isinstance(block, WarningBlock) for block in section.blocks) == most_notes
     assert "The commands print 3 other sentences of this kind." in render_text(Page((section,)))
-    assert further_notes([], [], LEAST) == []
+    assert further_notes([], [], LEAST_DETAIL) == []
