@@ -37,82 +37,84 @@ def job(tmp_path: Path) -> Checkpoints:
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> tuple[str, str]:
+def unshared_checkpoints(tmp_path: Path) -> tuple[str, str]:
     """Return two checkpoints with the same rows that share no file: between them, the databases were opened again."""
     a, b = (edited.relocated("2-rocksdb-native", tmp_path / name) for name in ("earlier", "later"))
     edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
-    edited.edit_files(b, "MANIFEST-", without_history)
+    edited.edit_files(b, "MANIFEST-", reopened_manifest)
     return str(a), str(b)
 
 
-def without_history(manifest: bytes) -> bytes:
+def reopened_manifest(data: bytes) -> bytes:
     """Return the MANIFEST of a database that was opened again.
 
     Its files have the same names and rows, but other sequence numbers, so they count as other files.
     """
-    read = read_manifest(manifest, "")
+    manifest = read_manifest(data, "")
     families = tuple(
         replace(
             family,
             files=tuple(replace(file, smallest_sequence=file.smallest_sequence - 1) for file in family.files),
         )
-        for family in read.column_families
+        for family in manifest.column_families
     )
-    return write_manifest(replace(read, column_families=families), "")
+    return write_manifest(replace(manifest, column_families=families), "")
 
 
-def compared(a: str, b: str) -> FileChanges:
+def changes_between(a: str, b: str) -> FileChanges:
     return file_changes(open_snapshot(a), open_snapshot(b))
 
 
 def test_shared_files_are_not_read(job: Checkpoints) -> None:
     earlier = job.newest
     job.copy_newest(job.number + 1)
-    changes = compared(earlier, job.newest)
+    changes = changes_between(earlier, job.newest)
     assert changes.total("bytes") == changes.total("shared") > 0
     assert [changes.total(field) for field in ("added", "gone", "read", "entries")] == [0, 0, 0, 0]
 
 
-def test_files_of_one_checkpoint_are_read_with_all_their_entries(apart: tuple[str, str]) -> None:
-    changes = compared(*apart)
+def test_files_of_one_checkpoint_are_read_with_all_their_entries(unshared_checkpoints: tuple[str, str]) -> None:
+    changes = changes_between(*unshared_checkpoints)
     tables = [
         table
-        for operator in with_tables(open_snapshot(apart[1])).operators
+        for operator in with_tables(open_snapshot(unshared_checkpoints[1])).operators
         for database in operator.databases
         for table in database.tables
     ]
-    size = sum(table.extent.length for table in tables)
+    table_bytes = sum(table.extent.length for table in tables)
     assert [changes.total(field) for field in ("bytes", "shared", "added", "gone", "read")] == [
-        size,
+        table_bytes,
         0,
-        size,
-        size,
-        2 * size,
+        table_bytes,
+        table_bytes,
+        2 * table_bytes,
     ]
     assert changes.total("entries") >= len(tables)
 
 
-def test_bytes_to_read_are_those_that_a_continued_run_compares(apart: tuple[str, str], tmp_path: Path) -> None:
-    earlier, later = apart
+def test_bytes_to_read_are_those_that_a_continued_run_compares(
+    unshared_checkpoints: tuple[str, str], tmp_path: Path
+) -> None:
+    earlier, later = unshared_checkpoints
     base = tmp_path / "base"
     execute_without_spark(plan_rescale(earlier, str(base), ["3"], max_parallelism=["1000"]))
     plan = plan_continued(later, str(tmp_path / "target"), str(base), ["3"], ["1000"])
-    assert compared(earlier, later).total("read") == plan.bytes_compared > 0
+    assert changes_between(earlier, later).total("read") == plan.bytes_compared > 0
 
 
 def test_operator_state_and_heap_timers_are_moved_whole(job: Checkpoints) -> None:
     earlier = job.newest
     job.copy_newest(job.number + 1)
-    changes = compared(earlier, job.newest)
+    changes = changes_between(earlier, job.newest)
     snapshot = open_snapshot(job.newest)
-    keyed = sum(database.size for operator in snapshot.operators for database in operator.databases)
-    assert changes.total("whole") == sum(operator.bytes for operator in snapshot.operators) - keyed > 0
+    keyed_bytes = sum(database.size for operator in snapshot.operators for database in operator.databases)
+    assert changes.total("whole") == sum(operator.bytes for operator in snapshot.operators) - keyed_bytes > 0
 
 
 def test_keyed_state_on_the_heap_is_moved_whole_with_a_reason(tmp_path: Path) -> None:
     a, b = (edited.relocated("2-heap-checkpoint", tmp_path / name) for name in "ab")
     edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
-    changes = compared(str(a), str(b))
+    changes = changes_between(str(a), str(b))
     reasons = [operator.reason for operator in changes.operators if operator.reason]
     assert reasons
     assert all("does not keep all of its keyed state in RocksDB directories" in reason for reason in reasons)
@@ -122,14 +124,14 @@ def test_keyed_state_on_the_heap_is_moved_whole_with_a_reason(tmp_path: Path) ->
 
 def test_second_checkpoint_that_is_earlier_than_the_first_is_refused(job: Checkpoints) -> None:
     with pytest.raises(RequestError, match="B is not later than A"):
-        compared(job.newest, job.newest)
+        changes_between(job.newest, job.newest)
 
 
 @pytest.mark.parametrize(("read", "pays"), [(GB // 100, True), (3 * GB, False)])
 def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
-    apart: tuple[str, str], read: int, pays: bool
+    unshared_checkpoints: tuple[str, str], read: int, pays: bool
 ) -> None:
-    changes = compared(*apart)
+    changes = changes_between(*unshared_checkpoints)
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
     estimated = FileChanges.estimated(
@@ -142,57 +144,67 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     assert "100 MB/s of new SST files" in text
 
 
-def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(apart: tuple[str, str]) -> None:
-    changes = compared(*apart)
+def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(
+    unshared_checkpoints: tuple[str, str],
+) -> None:
+    changes = changes_between(*unshared_checkpoints)
 
-    def seconds(entries: int, directories: int, new: int) -> float:
+    def seconds(entries: int, directories: int, new_directories: int) -> float:
         operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
         estimated = FileChanges.estimated(
-            "/a", "/b", 1.0, (*operators,), directory_count=directories, new_directory_count=new, s3_side_count=0
+            "/a",
+            "/b",
+            1.0,
+            (*operators,),
+            directory_count=directories,
+            new_directory_count=new_directories,
+            s3_side_count=0,
         )
         return estimated.round_seconds
 
     assert seconds(250_000, 1, 1) - seconds(0, 1, 1) == pytest.approx(1.0)
     assert seconds(0, 51, 1) - seconds(0, 1, 1) == pytest.approx(50 * SECONDS_PER_DIRECTORY / CORES)
     assert seconds(0, 1, 51) - seconds(0, 1, 1) == pytest.approx(50 * SECONDS_PER_NEW_DIRECTORY / CORES)
-    directories = sum(len(operator.databases) for operator in open_snapshot(apart[1]).operators)
+    directories = sum(len(operator.databases) for operator in open_snapshot(unshared_checkpoints[1]).operators)
     assert changes.round_seconds >= seconds(0, directories, directories)
 
 
 def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cost(
-    apart: tuple[str, str], job: Checkpoints
+    unshared_checkpoints: tuple[str, str], job: Checkpoints
 ) -> None:
-    changes = compared(*apart)
-    operators = sum(operator.read > 0 for operator in changes.operators)
-    assert operators
-    assert changes.seconds_of_subtask == pytest.approx(operators * SECONDS_PER_NEW_DIRECTORY / CORES)
+    changes = changes_between(*unshared_checkpoints)
+    operator_count = sum(operator.read > 0 for operator in changes.operators)
+    assert operator_count
+    assert changes.seconds_of_subtask == pytest.approx(operator_count * SECONDS_PER_NEW_DIRECTORY / CORES)
     text = render_text(file_changes_page(changes))
     assert "Estimate, if the parallelism stays: " in text
     assert f"Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a round." in text
     earlier = job.newest
     job.copy_newest(job.number + 1)
-    assert compared(earlier, job.newest).seconds_of_subtask == 0
+    assert changes_between(earlier, job.newest).seconds_of_subtask == 0
 
 
 def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
-    apart: tuple[str, str], tmp_path: Path
+    unshared_checkpoints: tuple[str, str], tmp_path: Path
 ) -> None:
     """The estimate from two checkpoints assumes the job's own parallelism; the first plan here has the same."""
-    earlier, later = apart
+    earlier, later = unshared_checkpoints
     (parallelism,) = {o.parallelism for o in open_snapshot(later).operators if o.databases}
 
-    def estimate(subtasks: int) -> float:
+    def estimated_seconds(subtasks: int) -> float:
         shape, target = [str(subtasks)], tmp_path / f"base-{subtasks}"
         execute_without_spark(plan_rescale(earlier, str(target), shape, max_parallelism=["1000"]))
         plan = plan_continued(later, str(tmp_path / f"target-{subtasks}"), str(target), shape, ["1000"])
         assert plan.bytes_compared > 0
         return plan_insight(plan, open_snapshot(later)).durations.run
 
-    changes = compared(earlier, later)
-    same = estimate(parallelism)
-    starts = 2 * PROCESS_START_SECONDS  # a run starts a process for each of three steps, a round only one
-    assert same - starts == pytest.approx(changes.round_seconds, rel=0.2)
-    assert estimate(parallelism + 10) - same == pytest.approx(10 * changes.seconds_of_subtask, rel=0.05)
+    changes = changes_between(earlier, later)
+    same_seconds = estimated_seconds(parallelism)
+    start_seconds = 2 * PROCESS_START_SECONDS  # a run starts a process for each of three steps, a round only one
+    assert same_seconds - start_seconds == pytest.approx(changes.round_seconds, rel=0.2)
+    assert estimated_seconds(parallelism + 10) - same_seconds == pytest.approx(
+        10 * changes.seconds_of_subtask, rel=0.05
+    )
 
 
 def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpoints, capsys: Captured) -> None:
@@ -208,7 +220,7 @@ def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Pat
     later = edited.relocated("2-sql", tmp_path / "sql")
     edited.edit(later, lambda metadata: replace(metadata, checkpoint_id=job.number + 1))
     with pytest.raises(RequestError, match="A and B belong to different jobs") as caught:
-        compared(job.newest, str(later))
+        changes_between(job.newest, str(later))
     assert caught.value.operator in {
         op.label for snap in (job.newest, later) for op in open_snapshot(str(snap)).operators
     }
@@ -216,29 +228,29 @@ def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "message", "shown"),
+    ("change", "message", "found"),
     [
         (lambda handle: replace(handle, backend_id="of-another-job"), "other state backends", "backend of-another-job"),
         (lambda handle: replace(handle, first_key_group=9), "other state backends", "key groups from 9 on"),
     ],
 )
-@pytest.mark.parametrize("number", [1, -1])
+@pytest.mark.parametrize("id_difference", [1, -1])
 def test_checkpoints_with_other_state_backends_are_refused(
     job: Checkpoints,
     change: Callable[[IncrementalHandle], IncrementalHandle],
     message: str,
-    shown: str,
-    number: int,
+    found: str,
+    id_difference: int,
     capsys: Captured,
 ) -> None:
     """Two starts of one program have the same operators. `rescale run --base` refuses such a pair, too."""
     earlier = job.newest
-    job.copy_newest(job.number + number)
+    job.copy_newest(job.number + id_difference)
     job.rewrite(lambda metadata: edited.with_databases(metadata, change))
     code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
     assert code == 2
     assert message in document["what"]
-    assert shown in document["found"]
+    assert found in document["found"]
     assert document["operator"]
     assert earlier in document["expected"]
 
@@ -252,4 +264,4 @@ def test_checkpoints_between_which_the_job_was_rescaled_are_refused(job: Checkpo
         )
     )
     with pytest.raises(RequestError, match="another shape in B"):
-        compared(earlier, job.newest)
+        changes_between(earlier, job.newest)

@@ -12,8 +12,10 @@ from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, sha
 from support.synthetic import keyed_stream, operator, own_stream
 
 
-def advice(parallelism: int, sizes: list[int], *others: int) -> ShapeAdvice:
-    return shape_advice("id", "counts", parallelism, others, KeyGroupSizes(tuple(sizes), exact=True), 1.0, ())
+def advice(parallelism: int, sizes: list[int], *other_parallelisms: int) -> ShapeAdvice:
+    return shape_advice(
+        "id", "counts", parallelism, other_parallelisms, KeyGroupSizes(tuple(sizes), exact=True), 1.0, ()
+    )
 
 
 def test_evenness_is_the_largest_subtask_divided_by_the_mean() -> None:
@@ -31,17 +33,17 @@ def test_evenness_is_the_largest_subtask_divided_by_the_mean() -> None:
 def test_divisor_nearest_to_the_requested_parallelism_is_recommended(
     parallelism: int, lower: int, upper: int, recommended: int
 ) -> None:
-    advised = advice(parallelism, [1] * 128)
-    assert (advised.lower, advised.upper, advised.recommended) == (lower, upper, recommended)
+    recommendation = advice(parallelism, [1] * 128)
+    assert (recommendation.lower, recommendation.upper, recommendation.recommended) == (lower, upper, recommended)
 
 
 def test_parallelism_that_does_not_divide_leaves_capacity_idle() -> None:
-    advised = advice(100, [10] * 128)
-    requested = advised.requested
+    recommendation = advice(100, [10] * 128)
+    requested = recommendation.requested
     assert requested.parallelism == 100
     assert (requested.least_key_groups, requested.most_key_groups) == (1, 2)
     assert requested.evenness == pytest.approx(20 * 100 / 1280)
-    assert advised.idle == pytest.approx(1 - 1.28 / 2)
+    assert recommendation.idle == pytest.approx(1 - 1.28 / 2)
     assert advice(64, [10] * 128).idle == 0
 
 
@@ -55,26 +57,26 @@ def test_recommended_max_parallelism_is_a_multiple_with_many_divisors() -> None:
     assert advice(7, [1] * 27720).recommended_max_parallelism is None
 
 
-@pytest.mark.parametrize("keys", [1, 5, 40, 145, 300])
-def test_few_keys_are_estimated_from_the_empty_key_groups(keys: int) -> None:
-    random = Random(keys)
+@pytest.mark.parametrize("key_count", [1, 5, 40, 145, 300])
+def test_few_keys_are_estimated_from_the_empty_key_groups(key_count: int) -> None:
+    random = Random(key_count)
     guesses = []
     for _ in range(50):
-        filled = {random.randrange(128) for _ in range(keys)}
-        stream = keyed_stream(0, dict.fromkeys(filled, 10), Framing.CANONICAL, first=0, last=127)
+        filled_groups = {random.randrange(128) for _ in range(key_count)}
+        stream = keyed_stream(0, dict.fromkeys(filled_groups, 10), Framing.CANONICAL, first=0, last=127)
         guesses.append(estimated_number_of_keys(operator("counts", 1, keyed=(stream,))))
-    known = [guess for guess in guesses if guess is not None]
-    assert len(known) > 25
-    assert sum(known) / len(known) == pytest.approx(keys, rel=0.2)
+    known_guesses = [guess for guess in guesses if guess is not None]
+    assert len(known_guesses) > 25
+    assert sum(known_guesses) / len(known_guesses) == pytest.approx(key_count, rel=0.2)
 
 
 def test_number_of_many_keys_is_not_estimated() -> None:
     assert estimated_number_of_keys(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),))) is None
     assert estimated_number_of_keys(operator("lists", 1)) is None
     assert advice(4, [1] * 128).few_keys is None
-    for keys, few in ((399, 399), (400, None)):
-        made = shape_advice("id", "counts", 4, (), KeyGroupSizes((1,) * 128, exact=True), 1.0, (), keys)
-        assert made.few_keys == few
+    for key_count, expected_few_keys in ((399, 399), (400, None)):
+        recommendation = shape_advice("id", "counts", 4, (), KeyGroupSizes((1,) * 128, exact=True), 1.0, (), key_count)
+        assert recommendation.few_keys == expected_few_keys
 
 
 def test_key_group_of_half_a_mean_subtask_is_hot() -> None:

@@ -12,7 +12,7 @@ from rescale.snapshot.model import ElementState, ElementStream
 from rescale.storage.store import Pin
 from support.synthetic import GROUP_SIZE, element_stream, operator, snapshot
 
-FAR = 1 << 40
+FAR_OFFSET = 1 << 40
 
 WORDS = (DistributionMode.SPLIT_DISTRIBUTE, 3)
 
@@ -26,8 +26,8 @@ def unions(folder: Path, *contents: str) -> list[UnionList]:
         path = folder / str(subtask)
         path.write_bytes(b"".join(GROUP_SIZE * letter.encode() for letter in letters + "www"))
         files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
-    lists = operator("lists", len(contents), elements=tuple(streams))
-    return union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
+    list_operator = operator("lists", len(contents), elements=tuple(streams))
+    return union_lists(replace(snapshot(list_operator), files=tuple(files)), list_operator, 6)
 
 
 def test_every_subtask_restores_all_elements_of_a_union_list(tmp_path: Path) -> None:
@@ -52,14 +52,14 @@ def test_elements_far_apart_are_read_without_the_bytes_between_them(tmp_path: Pa
         path = tmp_path / str(subtask)
         with path.open("wb") as file:
             file.write(b"aa")
-            file.seek(FAR)
+            file.seek(FAR_OFFSET)
             file.write(b"bb")
-        files.append((str(path), Pin(FAR + 2, mtime_ns=path.stat().st_mtime_ns)))
-        elements = (Extent(subtask + 1, 0, 2), Extent(subtask + 1, FAR, 2))
+        files.append((str(path), Pin(FAR_OFFSET + 2, mtime_ns=path.stat().st_mtime_ns)))
+        elements = (Extent(subtask + 1, 0, 2), Extent(subtask + 1, FAR_OFFSET, 2))
         state = ElementState("offsets", DistributionMode.UNION, elements)
-        streams.append(ElementStream(subtask, Extent(subtask + 1, 0, FAR + 2), (state,), b"", None))
-    lists = operator("lists", 2, elements=tuple(streams))
-    (union,) = union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
+        streams.append(ElementStream(subtask, Extent(subtask + 1, 0, FAR_OFFSET + 2), (state,), b"", None))
+    list_operator = operator("lists", 2, elements=tuple(streams))
+    (union,) = union_lists(replace(snapshot(list_operator), files=tuple(files)), list_operator, 6)
     assert union.repeated
 
 
