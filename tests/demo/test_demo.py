@@ -35,7 +35,7 @@ if "--plan" in sys.orig_argv:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningDemo:
     process: subprocess.Popen[str]
     watch: Watch
     temporary: Path
@@ -64,11 +64,11 @@ class Running:
 
 
 @pytest.fixture
-def started() -> Iterator[Callable[..., Running]]:
+def start_demo() -> Iterator[Callable[..., RunningDemo]]:
     """Yield a function that starts `rescale demo`; its temporary files have a short path, because sockets lie there."""
     with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
 
-        def start(*arguments: str, **environment: str) -> Running:
+        def start(*arguments: str, **environment: str) -> RunningDemo:
             process = subprocess.Popen(
                 [sys.executable, "-m", "rescale", "demo", *arguments],
                 stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ def started() -> Iterator[Callable[..., Running]]:
                 text=True,
                 env={**os.environ, **watch.environment, "TMPDIR": temporary, **environment},
             )
-            return Running(process, watch, Path(temporary))
+            return RunningDemo(process, watch, Path(temporary))
 
         yield start
         for process in watch.processes():
@@ -85,9 +85,9 @@ def started() -> Iterator[Callable[..., Running]]:
 
 @pytest.mark.gate
 @pytest.mark.slow
-def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
+def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(start_demo: Callable[..., RunningDemo]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it")
-    demo = started("--flink")
+    demo = start_demo("--flink")
     output = demo.rest()
     assert demo.process.returncode == 0, output
     for task in (
@@ -114,7 +114,7 @@ def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "moment", "how", "code"),
+    ("arguments", "awaited_text", "sent_signal", "code"),
     [
         ((), "Creating an Airflow", signal.SIGINT, 130),
         slow((), "Creating an Airflow", signal.SIGTERM, 143),
@@ -123,24 +123,24 @@ def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Ca
     ],
 )
 def test_ctrl_c_or_sigterm_given_twice_leaves_nothing(
-    started: Callable[..., Running],
+    start_demo: Callable[..., RunningDemo],
     arguments: tuple[str, ...],
-    moment: str,
-    how: signal.Signals,
+    awaited_text: str,
+    sent_signal: signal.Signals,
     code: int,
     tmp_path: Path,
 ) -> None:
-    begun, hook = tmp_path / "begun", {}
-    if moment == "_state: ":
-        (tmp_path / "sitecustomize.py").write_text(_ENDLESS_STEP.format(begun=str(begun)))
-        hook = {"PYTHONPATH": str(tmp_path)}
-    demo = started(*arguments, **hook)
-    demo.read_until(moment)
-    if hook:
-        wait_for(begun.exists, "the step to begin")
-    demo.process.send_signal(how)
+    begun_file, variables = tmp_path / "begun", {}
+    if awaited_text == "_state: ":
+        (tmp_path / "sitecustomize.py").write_text(_ENDLESS_STEP.format(begun=str(begun_file)))
+        variables = {"PYTHONPATH": str(tmp_path)}
+    demo = start_demo(*arguments, **variables)
+    demo.read_until(awaited_text)
+    if variables:
+        wait_for(begun_file.exists, "the step to begin")
+    demo.process.send_signal(sent_signal)
     time.sleep(0.2)
-    demo.process.send_signal(how)
+    demo.process.send_signal(sent_signal)
     output = demo.rest()
     assert demo.process.returncode == code, output
     assert output.rstrip().endswith("Interrupted: everything that the demo started is removed.")
@@ -150,23 +150,23 @@ def test_ctrl_c_or_sigterm_given_twice_leaves_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["Creating an Airflow", "_state: "])
-def test_killed_demo_leaves_nothing_for_long(started: Callable[..., Running], moment: str) -> None:
-    demo = started()
-    demo.read_until(moment)
+@pytest.mark.parametrize("awaited_text", ["Creating an Airflow", "_state: "])
+def test_killed_demo_leaves_nothing_for_long(start_demo: Callable[..., RunningDemo], awaited_text: str) -> None:
+    demo = start_demo()
+    demo.read_until(awaited_text)
     demo.process.kill()
     demo.process.wait()
     demo.assert_gone(300)
 
 
 def test_missing_java_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    answer = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "rescale", "demo", "--flink"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PATH": str(tmp_path)},
     )
-    assert answer.returncode == 2
-    assert "error: Flink needs a JDK 17 or newer" in answer.stderr
-    assert "Traceback" not in answer.stderr
+    assert process.returncode == 2
+    assert "error: Flink needs a JDK 17 or newer" in process.stderr
+    assert "Traceback" not in process.stderr

@@ -27,15 +27,15 @@ ENDING_OPTIONS = {"--version"}
 def blocks(page: Path, kind: str) -> list[str]:
     """Return the fenced blocks of a kind on a page, without their indentation."""
     text = page.read_text(encoding="utf-8")
-    fenced = re.findall(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(block) for language, block in fenced if language == kind]
+    fenced_blocks = re.findall(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for language, block in fenced_blocks if language == kind]
 
 
 def commands(page: Path) -> list[list[str]]:
     """Return the arguments of each `rescale` command in the blocks without a language."""
     lines = [line for block in blocks(page, "") for line in block.replace("\\\n", " ").split("\n")]
-    shown = [line.removeprefix("$ ") for line in lines]
-    return [shlex.split(line.partition(" > ")[0])[1:] for line in shown if line.startswith("rescale ")]
+    command_lines = [line.removeprefix("$ ") for line in lines]
+    return [shlex.split(line.partition(" > ")[0])[1:] for line in command_lines if line.startswith("rescale ")]
 
 
 def test_pages_show_commands() -> None:
@@ -68,10 +68,10 @@ def test_templates_need_no_logical_date() -> None:
 
 
 def test_copied_dags_leave_the_files_of_others_alone(tmp_path: Path) -> None:
-    prefix, home = tmp_path / "prefix", tmp_path / "airflow"
+    prefix, airflow_home = tmp_path / "prefix", tmp_path / "airflow"
     shutil.copytree(ROOT / "dags", prefix / "share" / "rescale" / "dags")
-    (home / "dags").mkdir(parents=True)
-    (home / "dags" / ".airflowignore").write_text("drafts/*")
+    (airflow_home / "dags").mkdir(parents=True)
+    (airflow_home / "dags" / ".airflowignore").write_text("drafts/*")
     (command,) = [
         line for line in "\n".join(blocks(DOCS / "how-to" / "airflow.md", "")).split("\n") if line[:3] == "cp "
     ]
@@ -79,10 +79,10 @@ def test_copied_dags_leave_the_files_of_others_alone(tmp_path: Path) -> None:
     python.parent.mkdir()
     python.write_text(f"#!/bin/sh\necho {prefix}\n")
     python.chmod(0o755)
-    environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "AIRFLOW_HOME": str(home)}
+    environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "AIRFLOW_HOME": str(airflow_home)}
     subprocess.run(["bash", "-ec", command], env=environment, check=True)
-    assert (home / "dags" / ".airflowignore").read_text() == "drafts/*"
-    assert {path.name for path in (home / "dags").glob("*")} == {
+    assert (airflow_home / "dags" / ".airflowignore").read_text() == "drafts/*"
+    assert {path.name for path in (airflow_home / "dags").glob("*")} == {
         ".airflowignore",
         *(path.name for path in (ROOT / "dags").glob("*.py")),
     }

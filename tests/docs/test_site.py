@@ -32,8 +32,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
-    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
     return folder
 
 
@@ -48,8 +48,8 @@ def test_every_command_and_option_is_in_the_reference(site: Path) -> None:
     ids = set(re.findall(r'<h2 id="([^"]*)"', page.read_text(encoding="utf-8")))
     assert set(commands.choices) <= ids
     flags = {flag for command in commands.choices.values() for flag in command._option_string_actions}
-    shown = {word.strip(",") for text in code_of(page) for word in text.split()}
-    assert {flag for flag in flags if flag.startswith("--")} - {"--help"} <= shown
+    shown_words = {word.strip(",") for text in code_of(page) for word in text.split()}
+    assert {flag for flag in flags if flag.startswith("--")} - {"--help"} <= shown_words
 
 
 def test_every_option_of_a_request_is_in_its_table(site: Path) -> None:
@@ -63,14 +63,14 @@ def test_every_param_is_in_the_reference(site: Path) -> None:
 
 
 def test_every_setting_is_in_the_reference(site: Path) -> None:
-    shown = code_of(site / "reference" / "settings" / "index.html")
-    assert {*Settings.__struct_fields__, "four_eyes", "above_gigabytes", "timeout_minutes", "notifier"} <= shown
+    code_texts = code_of(site / "reference" / "settings" / "index.html")
+    assert {*Settings.__struct_fields__, "four_eyes", "above_gigabytes", "timeout_minutes", "notifier"} <= code_texts
 
 
 def test_every_value_of_the_chart_is_in_the_reference(site: Path) -> None:
     values = yaml.safe_load((ROOT / "charts" / "rescale" / "values.yaml").read_text(encoding="utf-8"))
-    shown = {name.partition(".")[0] for name in code_of(site / "reference" / "chart-values" / "index.html")}
-    assert set(values) <= shown
+    value_names = {name.partition(".")[0] for name in code_of(site / "reference" / "chart-values" / "index.html")}
+    assert set(values) <= value_names
 
 
 def test_every_document_has_its_schema_beside_its_fields(site: Path) -> None:
@@ -90,12 +90,14 @@ def test_every_public_name_of_the_api_is_in_the_reference(site: Path) -> None:
 
 @pytest.mark.parametrize("example", sorted((ROOT / "dags" / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_is_on_a_page(site: Path, example: Path) -> None:
-    shown = [re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")) for page in (site / "how-to").rglob("*.html")]
-    assert any(example.read_text(encoding="utf-8").strip() in unescape(text) for text in shown)
+    page_texts = [
+        re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")) for page in (site / "how-to").rglob("*.html")
+    ]
+    assert any(example.read_text(encoding="utf-8").strip() in unescape(text) for text in page_texts)
 
 
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
-        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', page.read_text(encoding="utf-8"))
-        loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', page.read_text(encoding="utf-8"))
-        assert not [place for place in loaded if "//" in place], page
+        urls = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', page.read_text(encoding="utf-8"))
+        urls += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', page.read_text(encoding="utf-8"))
+        assert not [url for url in urls if "//" in url], page

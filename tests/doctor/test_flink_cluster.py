@@ -13,8 +13,8 @@ from rescale.doctor.flink_cluster import MOST_CHECKED_JOBS, check_flink
 from rescale.text.errors import RequestError
 from support.http_servers import LocalServer, QuietHandler, serving
 
-JOB = "0123456789abcdef" * 2
-CHECKPOINTS: dict[str, Any] = {
+JOB_ID = "0123456789abcdef" * 2
+CHECKPOINT_CONFIG: dict[str, Any] = {
     "interval": 1000,
     "externalization": {"enabled": True, "delete_on_cancellation": False},
     "state_backend": "EmbeddedRocksDBStateBackend",
@@ -22,37 +22,37 @@ CHECKPOINTS: dict[str, Any] = {
 }
 
 
-class OtherFlink(LocalServer):
+class FakeFlink(LocalServer):
     """Answers each path with a document or a status, and other paths with 404 as Flink does."""
 
-    answers: dict[str, Any]
+    answer_by_path: dict[str, Any]
 
 
 class _Handler(QuietHandler):
-    server: OtherFlink
+    server: FakeFlink
 
     def answer(self) -> None:
-        answer = self.server.answers.get(self.path)
+        answer = self.server.answer_by_path.get(self.path)
         status = answer if isinstance(answer, int) else 200 if answer is not None else 404
         self.reply(status, json.dumps({"errors": ["Not found"]} if answer is None else answer))
 
 
 @pytest.fixture
-def cluster() -> Iterator[OtherFlink]:
+def cluster() -> Iterator[FakeFlink]:
     """Yield a cluster with a job whose checkpoints need no warning."""
-    with serving(OtherFlink(_Handler)) as server:
-        latest = {"external_path": "s3://b/chk-1", "state_size": 1000, "checkpointed_size": 10}
-        server.answers = {
+    with serving(FakeFlink(_Handler)) as server:
+        latest_checkpoint = {"external_path": "s3://b/chk-1", "state_size": 1000, "checkpointed_size": 10}
+        server.answer_by_path = {
             "/overview": {"flink-version": "2.1.0", "slots-total": 4},
-            "/jobs/overview": {"jobs": [{"jid": JOB, "name": "clicks", "state": "RUNNING"}]},
+            "/jobs/overview": {"jobs": [{"jid": JOB_ID, "name": "clicks", "state": "RUNNING"}]},
             "/jobmanager/config": [{"key": "execution.checkpointing.incremental", "value": "false"}],
-            f"/jobs/{JOB}/checkpoints/config": CHECKPOINTS,
-            f"/jobs/{JOB}/checkpoints": {"latest": {"completed": latest}},
+            f"/jobs/{JOB_ID}/checkpoints/config": CHECKPOINT_CONFIG,
+            f"/jobs/{JOB_ID}/checkpoints": {"latest": {"completed": latest_checkpoint}},
         }
         yield server
 
 
-def checks_of(cluster: OtherFlink) -> list[Check]:
+def checks_of(cluster: FakeFlink) -> list[Check]:
     check_flink(checks := CheckList(), cluster.address)
     return checks.done
 
@@ -61,7 +61,7 @@ def outcomes_not_ok(checks: list[Check]) -> list[tuple[CheckOutcome, str]]:
     return [(check.outcome, check.result) for check in checks if check.outcome is not CheckOutcome.OK]
 
 
-def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
+def test_good_cluster_has_no_warning(cluster: FakeFlink) -> None:
     checks = checks_of(cluster)
     assert outcomes_not_ok(checks) == []
     results = [check.result for check in checks]
@@ -70,7 +70,7 @@ def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "result"),
+    ("change", "result"),
     [
         ({"unaligned_checkpoints": True}, "unaligned checkpoints"),
         (
@@ -85,34 +85,34 @@ def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
         ),
     ],
 )
-def test_unsuitable_checkpoints_are_warned_of(cluster: OtherFlink, changed: dict[str, Any], result: str) -> None:
-    cluster.answers[f"/jobs/{JOB}/checkpoints/config"] = CHECKPOINTS | changed
+def test_unsuitable_checkpoints_are_warned_of(cluster: FakeFlink, change: dict[str, Any], result: str) -> None:
+    cluster.answer_by_path[f"/jobs/{JOB_ID}/checkpoints/config"] = CHECKPOINT_CONFIG | change
     checks = checks_of(cluster)
     assert outcomes_not_ok(checks) == [(CheckOutcome.WARNING, result)]
     assert next(check.advice for check in checks if check.outcome is CheckOutcome.WARNING)
 
 
-def test_full_checkpoints_are_warned_of(cluster: OtherFlink) -> None:
-    cluster.answers[f"/jobs/{JOB}/checkpoints"] = {"latest": {"completed": None}}
+def test_full_checkpoints_are_warned_of(cluster: FakeFlink) -> None:
+    cluster.answer_by_path[f"/jobs/{JOB_ID}/checkpoints"] = {"latest": {"completed": None}}
     ((outcome, result),) = outcomes_not_ok(checks_of(cluster))
     assert (outcome, "not known to be incremental (none yet)" in result) == (CheckOutcome.WARNING, True)
-    cluster.answers["/jobmanager/config"] = [{"key": "state.backend.incremental", "value": "true"}]
+    cluster.answer_by_path["/jobmanager/config"] = [{"key": "state.backend.incremental", "value": "true"}]
     assert outcomes_not_ok(checks_of(cluster)) == []
 
 
-def test_job_without_checkpoints_is_warned_of(cluster: OtherFlink) -> None:
-    del cluster.answers[f"/jobs/{JOB}/checkpoints/config"]
+def test_job_without_checkpoints_is_warned_of(cluster: FakeFlink) -> None:
+    del cluster.answer_by_path[f"/jobs/{JOB_ID}/checkpoints/config"]
     assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, "no periodic checkpoints")]
 
 
 @pytest.mark.parametrize("release", ["1.14.6", "9.0-SNAPSHOT", "1", "unknown"])
-def test_unknown_release_is_warned_of(cluster: OtherFlink, release: str) -> None:
-    cluster.answers["/overview"] = {"flink-version": release}
+def test_unknown_release_is_warned_of(cluster: FakeFlink, release: str) -> None:
+    cluster.answer_by_path["/overview"] = {"flink-version": release}
     assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, f"Flink {release}")]
 
 
-def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) -> None:
-    cluster.answers["/jobs/overview"]["jobs"] *= MOST_CHECKED_JOBS + 2
+def test_number_of_jobs_that_are_not_checked_is_reported(cluster: FakeFlink) -> None:
+    cluster.answer_by_path["/jobs/overview"]["jobs"] *= MOST_CHECKED_JOBS + 2
     assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
 
 
@@ -124,8 +124,8 @@ def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) ->
         ({"no": "version"}, "this address is not Flink's REST API"),
     ],
 )
-def test_server_that_is_not_flink_or_has_trouble_is_an_error(cluster: OtherFlink, answer: Any, result: str) -> None:
-    cluster.answers["/overview"] = answer
+def test_server_that_is_not_flink_or_has_trouble_is_an_error(cluster: FakeFlink, answer: Any, result: str) -> None:
+    cluster.answer_by_path["/overview"] = answer
     check = checks_of(cluster)[0]
     assert (check.outcome, check.result.partition(";")[0]) == (CheckOutcome.ERROR, result)
     assert "Airflow" not in (check.advice or "")

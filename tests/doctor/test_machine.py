@@ -15,7 +15,7 @@ from support.needs import need
 from support.readme import ROOT
 
 
-def java_in(folder: Path, script: str) -> Path:
+def java_home(folder: Path, script: str) -> Path:
     """Return a JAVA_HOME whose `java` is a shell script."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -48,7 +48,7 @@ def test_java_of_this_machine_is_recent_enough() -> None:
 def test_unsuitable_java_is_warned_of(
     script: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(java_in(tmp_path / "jdk", script)))
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "jdk", script)))
     check_java(checks := CheckList())
     check = only_check(checks)
     assert (check.outcome, check.result) == (CheckOutcome.WARNING, result)

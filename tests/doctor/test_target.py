@@ -44,8 +44,8 @@ VERBS = (
 
 @pytest.fixture(params=["s3", slow("uses_strict_s3")])
 def server(request: pytest.FixtureRequest) -> S3Server:
-    chosen: S3Server = request.getfixturevalue(request.param)
-    return chosen
+    store_server: S3Server = request.getfixturevalue(request.param)
+    return store_server
 
 
 def checks_of(target: str, source: str | None = None) -> list[Check]:
@@ -62,11 +62,11 @@ def outcomes_not_ok(checks: list[Check]) -> dict[str, CheckOutcome]:
     }
 
 
-def all_tried(checks: list[Check]) -> bool:
+def are_all_verbs_tried(checks: list[Check]) -> bool:
     return all(check.tried.startswith(verb) for check, verb in zip(checks, VERBS, strict=True))
 
 
-def uploads(server: S3Server, bucket: str) -> object:
+def open_uploads(server: S3Server, bucket: str) -> object:
     return server.client().list_multipart_uploads(Bucket=bucket).get("Uploads")
 
 
@@ -77,10 +77,10 @@ def test_checks_write_only_where_a_run_may_write(server: S3Server) -> None:
     store_plan(plan_rescale(f"s3://{bucket}/source", f"s3://{bucket}/new", ["3"]))
     before = open_store(f"s3://{bucket}").list(f"s3://{bucket}")
     checks = checks_of(f"s3://{bucket}/new", f"s3://{bucket}/source")
-    assert (all_tried(checks), outcomes_not_ok(checks)) == (True, {})
+    assert (are_all_verbs_tried(checks), outcomes_not_ok(checks)) == (True, {})
     assert "copy _metadata of the source within the store" in [check.tried for check in checks]
     assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == before
-    assert uploads(server, bucket) is None
+    assert open_uploads(server, bucket) is None
     assert server.take_refused() == []
 
 
@@ -104,7 +104,7 @@ def test_missing_bucket_is_an_error(server: S3Server) -> None:
     server.take_refused()
 
 
-def test_unreachable_endpoint_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_endpoint_gives_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     store = S3Store()
@@ -116,7 +116,7 @@ def test_unreachable_endpoint_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
     checks = checks_of(str(tmp_path / "not" / "yet" / "new"), SOURCE)
-    assert (all_tried(checks), outcomes_not_ok(checks)) == (True, {})
+    assert (are_all_verbs_tried(checks), outcomes_not_ok(checks)) == (True, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,7 +204,7 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
     def refuse(*_: object) -> None:
         raise CopyRefused("AccessDenied")
 
-    def locked(store: LocalStore, uris: list[str]) -> None:
+    def delete_unless_locked(store: LocalStore, uris: list[str]) -> None:
         if any(uri.endswith("-put") for uri in uris):
             raise LockedError("nobody may delete this object yet", found="locked until tomorrow")
         delete(store, uris)
@@ -212,7 +212,7 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
     delete = LocalStore.delete
 
     monkeypatch.setattr(LocalStore, "copy", refuse)
-    monkeypatch.setattr(LocalStore, "delete", locked)
+    monkeypatch.setattr(LocalStore, "delete", delete_unless_locked)
     monkeypatch.setattr(LocalStore, "modification_time", lambda *_: datetime.now(UTC) - timedelta(hours=1))
     checks = checks_of(str(tmp_path / "new"))
     verbs = ("copy ", "compare the clock", "delete the probes")
@@ -221,19 +221,19 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("store", [S3Store, LocalStore])
-@pytest.mark.parametrize("verb", ["put_part", "complete_parts"])
+@pytest.mark.parametrize("method", ["put_part", "complete_parts"])
 def test_failed_upload_is_not_left_open(
-    store: type[S3Store | LocalStore], verb: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: type[S3Store | LocalStore], method: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise RequestError("no parts here", advice="ask who runs the store")
 
     bucket = s3.new_bucket("doctor")
     s3.declare(f"s3://{bucket}")
-    monkeypatch.setattr(store, verb, refuse)
+    monkeypatch.setattr(store, method, refuse)
     checks = checks_of(f"s3://{bucket}/new" if store is S3Store else str(tmp_path / "new"))
     assert outcomes_not_ok(checks) == {"write a probe in parts": CheckOutcome.ERROR}
-    assert uploads(s3, bucket) is None
+    assert open_uploads(s3, bucket) is None
     assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == []
     assert list(tmp_path.iterdir()) == []
 

@@ -28,11 +28,16 @@ NOT_IN_CHART = {"help", "target", "master", "prepare"}
 def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
     flag, _, value = row.example.partition(" ")
     assert flag == row.flag
-    places = {"diff": ["/a", "/b"], "validate": ["/a", "/b"], "match": ["/a", "--job", "/b"], "report": ["/a"]}
+    arguments_by_command = {
+        "diff": ["/a", "/b"],
+        "validate": ["/a", "/b"],
+        "match": ["/a", "--job", "/b"],
+        "report": ["/a"],
+    }
     for command in row.commands:
-        arguments = places.get(command, ["/a"] if command == "inspect" else ["/a", "--target", "/b"])
-        parsed = parser().parse_args([command, *arguments, flag, *([value.strip("'")] if value else [])])
-        assert vars(parsed)[row.attribute]
+        arguments = arguments_by_command.get(command, ["/a"] if command == "inspect" else ["/a", "--target", "/b"])
+        parsed_options = parser().parse_args([command, *arguments, flag, *([value.strip("'")] if value else [])])
+        assert vars(parsed_options)[row.attribute]
 
 
 def test_fields_are_ordered_by_form_section() -> None:

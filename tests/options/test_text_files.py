@@ -51,14 +51,14 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 
 
-_OPTIONS: list[Callable[[str], list[str]]] = [
+_COMMANDS: list[Callable[[str], list[str]]] = [
     lambda file: ["inspect", directory("1.20-clicks"), "--uids", file],
     lambda file: ["match", directory("1.20-clicks"), "--job", directory("1.20-clicks"), "--uids", file],
     lambda file: ["plan", directory("1.20-clicks"), "--target", "/t", "--parallelism", "3", "--kafka-offsets", file],
 ]
 
 
-@pytest.mark.parametrize("command", _OPTIONS)
+@pytest.mark.parametrize("command", _COMMANDS)
 def test_no_option_reads_a_device_to_its_end(command: Callable[[str], list[str]]) -> None:
     command_line = [sys.executable, "-m", "rescale", *command("/dev/zero")]
     process = subprocess.run(command_line, capture_output=True, text=True, check=False, preexec_fn=_limit_memory)

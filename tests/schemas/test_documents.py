@@ -27,8 +27,8 @@ from support.slow import slow
 from support.snapshots import directory
 
 SOURCE = directory("2-clicks")
-PINNED = Path(__file__).with_name("digests.json")
-NAMES = [document.name for document in DOCUMENTS]
+DIGESTS_FILE = Path(__file__).with_name("digests.json")
+DOCUMENT_NAMES = [document.name for document in DOCUMENTS]
 
 _PROSE = ("description", "title")
 """Keywords that validation ignores."""
@@ -39,35 +39,38 @@ def digest_of(schema: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(_meaning(schema), order="deterministic")).hexdigest()
 
 
-def _meaning(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without prose, required fields sorted; with `names`, keys of `value` are names of fields."""
+def _meaning(value: Any, *, are_field_names: bool = False) -> Any:
+    """Return a schema without prose, with required fields sorted.
+
+    `are_field_names` says that the keys of `value` are names of fields.
+    """
     if isinstance(value, dict):
         return {
             key: sorted(inner)
-            if key == "required" and not names
-            else _meaning(inner, names=not names and key in ("properties", "$defs"))
+            if key == "required" and not are_field_names
+            else _meaning(inner, are_field_names=not are_field_names and key in ("properties", "$defs"))
             for key, inner in value.items()
-            if names or key not in _PROSE
+            if are_field_names or key not in _PROSE
         }
     return [_meaning(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=DOCUMENT_NAMES)
 def test_changed_schema_needs_a_new_version(document: PublishedDocument) -> None:
-    pinned: dict[str, dict[str, str]] = json.loads(PINNED.read_text())
+    published_digests: dict[str, dict[str, str]] = json.loads(DIGESTS_FILE.read_text())
     digest, version = digest_of(schema_of(document)), str(document.version)
-    assert pinned.get(document.name, {}).get(version) == digest, (
+    assert published_digests.get(document.name, {}).get(version) == digest, (
         f"The schema of {document.name!r} is not the one that was published as version {version}. Users may rely on "
         f"that version, so raise the version in rescale/schemas/documents.py (for plan-file: PLAN_FORMAT in "
-        f"rescale/plan/plan.py), and add the digest of the new version to {PINNED.name}, beside those of the earlier "
-        f'ones: "{document.name}": {{"{version} or the new version": "{digest}"}}'
+        f"rescale/plan/plan.py), and add the digest of the new version to {DIGESTS_FILE.name}, beside those of the "
+        f'earlier ones: "{document.name}": {{"{version} or the new version": "{digest}"}}'
     )
 
 
 def test_digest_ignores_descriptions_but_not_fields_of_that_name() -> None:
     schema = {"description": "text", "properties": {"title": {"type": "string", "title": "text"}}}
-    same = {"properties": {"title": {"type": "string"}}}
-    assert digest_of(schema) == digest_of(same) != digest_of({"properties": {}})
+    same_schema = {"properties": {"title": {"type": "string"}}}
+    assert digest_of(schema) == digest_of(same_schema) != digest_of({"properties": {}})
 
 
 def test_digest_ignores_the_order_of_required_fields_but_not_of_values() -> None:
@@ -75,24 +78,24 @@ def test_digest_ignores_the_order_of_required_fields_but_not_of_values() -> None
     assert digest_of({"prefixItems": [{"type": "string"}, {}]}) != digest_of({"prefixItems": [{}, {"type": "string"}]})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOCUMENT_NAMES)
 def test_the_command_prints_each_schema_in_both_forms(name: str, capsys: Captured) -> None:
     assert main(["schema", name]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed_schema = json.loads(capsys.readouterr().out)
     assert main(["schema", name, "--output", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == printed
-    Draft202012Validator.check_schema(printed)
-    assert printed["$id"] == f"urn:flink-rescale:schema:{name}:{printed['version']}"
-    assert printed["title"] == name
+    assert json.loads(capsys.readouterr().out) == printed_schema
+    Draft202012Validator.check_schema(printed_schema)
+    assert printed_schema["$id"] == f"urn:flink-rescale:schema:{name}:{printed_schema['version']}"
+    assert printed_schema["title"] == name
 
 
 def test_schema_command_without_a_document_lists_all(capsys: Captured) -> None:
-    code, listed = answer(capsys, "schema")
+    code, schema_list = answer(capsys, "schema")
     assert code == 0
-    assert [entry["document"] for entry in listed["schemas"]] == NAMES
+    assert [entry["document"] for entry in schema_list["schemas"]] == DOCUMENT_NAMES
     assert main(["schema"]) == 0
     text = capsys.readouterr().out
-    assert all(entry["where"] in text for entry in listed["schemas"])
+    assert all(entry["where"] in text for entry in schema_list["schemas"])
 
 
 def test_a_misspelt_document_gets_a_suggestion(capsys: Captured) -> None:
@@ -102,10 +105,10 @@ def test_a_misspelt_document_gets_a_suggestion(capsys: Captured) -> None:
 
 
 def test_every_command_that_answers_in_json_has_a_schema() -> None:
-    assert {answered_by(command) for command in commands() if command != "demo"} <= {*NAMES}
+    assert {answered_by(command) for command in commands() if command != "demo"} <= {*DOCUMENT_NAMES}
 
 
-def read(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
@@ -117,15 +120,15 @@ def test_documents_of_a_run_fit_their_schemas(tmp_path: Path, capsys: Captured, 
     target, report = tmp_path / "target", tmp_path / "report.html"
     assert answer(capsys, "plan", SOURCE, "--target", str(target), *[word for word in shape if word != "--yes"])[0] == 0
     assert answer(capsys, "run", SOURCE, "--target", str(target), *shape)[0] == 0
-    beside = Path(f"{target}.rescale")
-    (plan,) = beside.glob("plan-*.json")
-    assert_valid("plan-file", read(plan))
-    assert_valid("certificate", read(beside / "certificate.json"))
-    assert_valid("plan", read(beside / "report.json"))
-    results = sorted(beside.glob("result-*.json"))
-    assert len(results) == 3
-    for result in results:
-        assert_valid("step-result", read(result))
+    documents = Path(f"{target}.rescale")
+    (plan_path,) = documents.glob("plan-*.json")
+    assert_valid("plan-file", read_json(plan_path))
+    assert_valid("certificate", read_json(documents / "certificate.json"))
+    assert_valid("plan", read_json(documents / "report.json"))
+    result_paths = sorted(documents.glob("result-*.json"))
+    assert len(result_paths) == 3
+    for result_path in result_paths:
+        assert_valid("step-result", read_json(result_path))
     assert answer(capsys, "validate", SOURCE, str(target))[0] == 0
     assert answer(capsys, "diff", SOURCE, str(target))[0] == (4 if "--drop" in shape else 0)
     assert answer(capsys, "report", str(target), "-o", str(report))[0] == 0
@@ -133,13 +136,13 @@ def test_documents_of_a_run_fit_their_schemas(tmp_path: Path, capsys: Captured, 
 
 
 def test_result_of_a_failed_step_fits_its_schema(tmp_path: Path) -> None:
-    def fails() -> dict[str, Any]:
+    def fail() -> dict[str, Any]:
         raise SnapshotError("damaged", path="/s/file", offset=7, operator="visits", expected=1, found=2, advice="wait")
 
-    result = tmp_path / "step" / "result.json"
+    result_path = tmp_path / "step" / "result.json"
     with pytest.raises(SnapshotError):
-        run_step_of_job("reshuffle", str(result), fails)
-    assert_valid("step-result", read(result))
+        run_step_of_job("reshuffle", str(result_path), fail)
+    assert_valid("step-result", read_json(result_path))
 
 
 def result_of(main_of_step: Callable[[], int], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
@@ -147,17 +150,22 @@ def result_of(main_of_step: Callable[[], int], monkeypatch: pytest.MonkeyPatch, 
     result = Path(arguments[-1])
     monkeypatch.setattr("sys.argv", ["step", *arguments])
     main_of_step()
-    return read(result)
+    return read_json(result)
 
 
 def test_results_of_processes_fit_their_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = ["--master", "local[1]", "--result", str(tmp_path / "results" / "result.json")]
-    snapshots = ["--a", SOURCE, "--b"]
-    assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, SOURCE, *result))
-    assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, "/nothing/there", *result))
+    result_arguments = ["--master", "local[1]", "--result", str(tmp_path / "results" / "result.json")]
+    snapshot_arguments = ["--a", SOURCE, "--b"]
+    assert_valid(
+        "diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshot_arguments, SOURCE, *result_arguments)
+    )
+    assert_valid(
+        "diff-result",
+        result_of(diff_snapshots.main, monkeypatch, *snapshot_arguments, "/nothing/there", *result_arguments),
+    )
     plan = claimed_plan(SOURCE, str(tmp_path / "target"), ["3"])
-    place = ["--plan", places_of(plan).plan]
-    assert_valid("run-result", result_of(move_and_validate.main, monkeypatch, *place, *result))
+    plan_arguments = ["--plan", places_of(plan).plan]
+    assert_valid("run-result", result_of(move_and_validate.main, monkeypatch, *plan_arguments, *result_arguments))
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ def test_advice_as_a_string_is_worded_for_the_command_line() -> None:
 
 
 def test_every_mention_is_worded_by_the_surface() -> None:
-    def other(part: Mention) -> str:
+    def word_in_brackets(part: Mention) -> str:
         return f"<{part.name}:{part.value}>"
 
-    assert ADVICE.worded(other) == "ask for <max-parallelism:256>; or <discard:/x>"
-    assert Advice(ADVICE, "!").worded(other) == f"{ADVICE.worded(other)}!"
-    assert joined(" ", [mention("drop", "a"), mention("drop", "b")]).worded(other) == "<drop:a> <drop:b>"
+    assert ADVICE.worded(word_in_brackets) == "ask for <max-parallelism:256>; or <discard:/x>"
+    assert Advice(ADVICE, "!").worded(word_in_brackets) == f"{ADVICE.worded(word_in_brackets)}!"
+    assert joined(" ", [mention("drop", "a"), mention("drop", "b")]).worded(word_in_brackets) == "<drop:a> <drop:b>"
 
 
 @pytest.mark.parametrize("advice", [ADVICE, Advice("plain"), "text"])
@@ -35,9 +35,9 @@ def test_advice_survives_json_and_pickle(advice: str) -> None:
     error = RequestError("it is wrong", advice=advice)
     document = msgspec.json.decode(msgspec.json.encode(error.document()), type=ErrorDocument)
     assert document.advice == str(advice)
-    for restored in (RescaleError.of_document(document), pickle.loads(pickle.dumps(error))):
-        assert restored.advice == advice
-        assert getattr(restored.advice, "parts", None) == getattr(advice, "parts", None)
+    for restored_error in (RescaleError.of_document(document), pickle.loads(pickle.dumps(error))):
+        assert restored_error.advice == advice
+        assert getattr(restored_error.advice, "parts", None) == getattr(advice, "parts", None)
 
 
 def test_mentions_have_their_kind() -> None:

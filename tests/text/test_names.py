@@ -15,18 +15,19 @@ EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 
 
 @pytest.mark.parametrize(
-    ("number", "shortened"),
+    ("name_count", "shortened"),
     [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2003, "0, 1, 2 and 2,000 more")],
 )
-def test_long_list_is_shortened_to_its_first_names(number: int, shortened: str) -> None:
-    assert first_of([str(name) for name in range(number)], 3) == shortened
+def test_long_list_is_shortened_to_its_first_names(name_count: int, shortened: str) -> None:
+    assert first_of([str(name) for name in range(name_count)], 3) == shortened
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN, "SIGRTMIN"), (signal.SIGRTMIN + 1, "signal 35")]
+    ("signal_number", "name"),
+    [(signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN, "SIGRTMIN"), (signal.SIGRTMIN + 1, "signal 35")],
 )
-def test_every_signal_has_a_name(number: int, name: str) -> None:
-    assert signal_name(number) == name
+def test_every_signal_has_a_name(signal_number: int, name: str) -> None:
+    assert signal_name(signal_number) == name
 
 
 def test_control_characters_are_escaped() -> None:
@@ -40,8 +41,8 @@ def test_quoted_word_is_unchanged_by_a_shell(word: str) -> None:
     quoted_word = quoted(word)
     assert quoted_word.isprintable()
     assert (quoted_word == shlex.quote(word)) is word.isprintable()
-    bash = ["bash", "-c", f"printf %s {quoted_word}"]
-    assert subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
+    command = ["bash", "-c", f"printf %s {quoted_word}"]
+    assert subprocess.run(command, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
 
 
 def test_control_characters_in_an_error_are_escaped() -> None:
@@ -50,9 +51,9 @@ def test_control_characters_in_an_error_are_escaped() -> None:
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
     assert error.document().operator == EVIL, "data is not escaped"
-    fault = str(InternalError.from_message(EVIL, f"Traceback\n  {EVIL}")).split("\n")
-    assert all(line.isprintable() for line in fault)
-    assert "    Traceback" in fault
+    fault_lines = str(InternalError.from_message(EVIL, f"Traceback\n  {EVIL}")).split("\n")
+    assert all(line.isprintable() for line in fault_lines)
+    assert "    Traceback" in fault_lines
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_similar_name_is_suggested(word: str, question: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "hidden"),
+    ("text", "text_without_secrets"),
     [
         ('no answer from "http://me:pa@ss@host:9000/bucket/key"', 'no answer from "http://…@host:9000/bucket/key"'),
         ("HTTPS://me:pa/ss@host", "HTTPS://…@host"),
@@ -82,8 +83,8 @@ def test_similar_name_is_suggested(word: str, question: str | None) -> None:
         ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
     ],
 )
-def test_secrets_in_an_address_are_hidden(text: str, hidden: str | None) -> None:
-    assert without_secrets(text) == (text if hidden is None else hidden)
+def test_secrets_in_an_address_are_hidden(text: str, text_without_secrets: str | None) -> None:
+    assert without_secrets(text) == (text if text_without_secrets is None else text_without_secrets)
 
 
 def test_secrets_of_addresses_in_errors_are_hidden() -> None:

@@ -15,7 +15,7 @@ from support.form_surface import is_of_a_shell
 
 PACKAGE = Path(rescale.__file__).parent
 
-OF_THE_COMMAND_LINE = (
+COMMAND_LINE_FILES = (
     *(
         "cli",
         "demo",
@@ -30,7 +30,7 @@ OF_THE_COMMAND_LINE = (
 )
 """Files that only the command line uses, the rows of options, and the command line's wording of settings."""
 
-WORDED = ("mention", "command", "setting", "s3_advice", "in_option", "Mention")
+WORDED_FUNCTIONS = ("mention", "command", "setting", "s3_advice", "in_option", "Mention")
 """Functions for whose arguments each surface has its own wording."""
 
 
@@ -38,13 +38,13 @@ def texts() -> Iterator[tuple[str, str]]:
     """Yield place and text of each string that all surfaces show as it is; docstrings are left out."""
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE)
-        if any(place.is_relative_to(other) for other in OF_THE_COMMAND_LINE):
+        if any(place.is_relative_to(other) for other in COMMAND_LINE_FILES):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = [*ast.walk(tree)]
         skipped = {node.value for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDED:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDED_FUNCTIONS:
                 skipped.update(ast.walk(node))
         yield from (
             (f"{place}:{node.lineno}", node.value)
