@@ -17,7 +17,7 @@ ENTRYPOINT = CHARTS / "images/spark/entrypoint"
 
 RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t")
 
-SUM = "from pyspark import SparkContext; print(SparkContext().parallelize(range(10), 2).sum())"
+SUM_SCRIPT = "from pyspark import SparkContext; print(SparkContext().parallelize(range(10), 2).sum())"
 
 
 @pytest.mark.parametrize("address", ["fd00::17", "10.0.0.17"])
@@ -48,6 +48,6 @@ def test_executors_reach_a_driver_at_an_ipv6_address(tmp_path: Path) -> None:
         "SPARK_SCALA_VERSION": "2.13",
         "POD_IP": "::1",
     }
-    command = [str(ENTRYPOINT), sys.executable, "-c", SUM]
+    command = [str(ENTRYPOINT), sys.executable, "-c", SUM_SCRIPT]
     process = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert process.stdout.split() == ["45"], process.stderr[-3000:]

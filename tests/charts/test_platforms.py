@@ -93,11 +93,13 @@ def spark_conf(manifests: list[Manifest]) -> str:
 def test_existing_service_accounts_are_used() -> None:
     names = {"driver": "one", "executor": "two", "airflow": "three"}
     settings = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
-    without_accounts = rendered(*AIRFLOW_AND_RUN, *settings, "--set", "serviceAccounts.create=false")
-    assert not [m for m in without_accounts if m["kind"] == "ServiceAccount"]
-    with_accounts = rendered(*AIRFLOW_AND_RUN, *settings)
-    assert {m["metadata"]["name"] for m in with_accounts if m["kind"] == "ServiceAccount"} == set(names.values())
-    for manifests in (without_accounts, with_accounts):
+    manifests_without_accounts = rendered(*AIRFLOW_AND_RUN, *settings, "--set", "serviceAccounts.create=false")
+    assert not [m for m in manifests_without_accounts if m["kind"] == "ServiceAccount"]
+    manifests_with_accounts = rendered(*AIRFLOW_AND_RUN, *settings)
+    assert {m["metadata"]["name"] for m in manifests_with_accounts if m["kind"] == "ServiceAccount"} == set(
+        names.values()
+    )
+    for manifests in (manifests_without_accounts, manifests_with_accounts):
         for component, pod in pods(manifests):
             if component != "executor":
                 assert pod["spec"]["serviceAccountName"] == names[component]
@@ -107,10 +109,10 @@ def test_existing_service_accounts_are_used() -> None:
 
 
 def test_ids_of_the_security_context_can_be_left_to_openshift() -> None:
-    without_ids = [
+    arguments_without_ids = [
         word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")
     ]
-    for _, spec in pod_specs(rendered(*AIRFLOW_AND_RUN, *without_ids)):
+    for _, spec in pod_specs(rendered(*AIRFLOW_AND_RUN, *arguments_without_ids)):
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 

@@ -347,8 +347,10 @@ def test_resources_of_the_driver_may_be_removed() -> None:
             if name.startswith("Job/"):
                 resources = spec["containers"][0]["resources"]
                 assert "memory" not in (resources[part] or {})
-    without_requests = rendered(*RUN, "--set", "run.sparkOperator=true", "--set", "driver.resources.requests=null")
-    assert "coreRequest" not in manifest_of(without_requests, "SparkApplication", "")["spec"]["driver"]
+    manifests_without_requests = rendered(
+        *RUN, "--set", "run.sparkOperator=true", "--set", "driver.resources.requests=null"
+    )
+    assert "coreRequest" not in manifest_of(manifests_without_requests, "SparkApplication", "")["spec"]["driver"]
 
 
 def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:

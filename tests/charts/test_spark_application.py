@@ -57,8 +57,8 @@ def test_program_of_the_spark_application_is_in_the_image_with_the_same_spark(ma
     dockerfile = (CHARTS / "images/spark/Dockerfile").read_text()
     assert "charts/images/spark/application.py /opt/rescale/bin/\n" in dockerfile
     assert spec["mainApplicationFile"] == "local:///opt/rescale/bin/application.py"
-    lock = (CHARTS.parent / "uv.lock").read_text()
-    assert f'name = "pyspark"\nversion = "{spec["sparkVersion"]}"\n' in lock
+    lock_text = (CHARTS.parent / "uv.lock").read_text()
+    assert f'name = "pyspark"\nversion = "{spec["sparkVersion"]}"\n' in lock_text
 
 
 def test_memory_of_the_driver_adds_up_to_its_limit(manifests: list[Manifest]) -> None:

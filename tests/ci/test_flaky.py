@@ -10,7 +10,11 @@ import pytest
 
 from support.readme import ROOT
 
-ORACLE, ENGINE, PLAN = "tests/oracle/test_s3.py", "tests/rocksdb/engine/test_scan.py", "tests/plan/test_plan.py"
+ORACLE_TESTS, ENGINE_TESTS, PLAN_TESTS = (
+    "tests/oracle/test_s3.py",
+    "tests/rocksdb/engine/test_scan.py",
+    "tests/plan/test_plan.py",
+)
 
 
 def write_report(path: Path, **error_by_file: str) -> Path:
@@ -29,16 +33,18 @@ def run_flaky(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
-    process = run_flaky("choose", write_report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
-    assert (process.returncode, process.stdout.split()) == (0, [ORACLE, ENGINE])
+    process = run_flaky(
+        "choose", write_report(tmp_path / "xml", **{ORACLE_TESTS: "late", ENGINE_TESTS: "gone", PLAN_TESTS: ""}), 3
+    )
+    assert (process.returncode, process.stdout.split()) == (0, [ORACLE_TESTS, ENGINE_TESTS])
 
 
 @pytest.mark.parametrize(
     ("error_by_file", "reason"),
     [
-        ({ORACLE: "late", PLAN: "1 != 2"}, f"{PLAN} is never repeated"),
-        ({ORACLE: "late", ENGINE: "gone"}, "2 files failed, at most 1 are repeated"),
-        ({PLAN: ""}, "0 files failed"),
+        ({ORACLE_TESTS: "late", PLAN_TESTS: "1 != 2"}, f"{PLAN_TESTS} is never repeated"),
+        ({ORACLE_TESTS: "late", ENGINE_TESTS: "gone"}, "2 files failed, at most 1 are repeated"),
+        ({PLAN_TESTS: ""}, "0 files failed"),
     ],
 )
 def test_nothing_is_repeated_after_other_or_too_many_or_no_failures(
@@ -51,20 +57,20 @@ def test_nothing_is_repeated_after_other_or_too_many_or_no_failures(
 
 def test_recording_a_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
     history, failed_report, passed_report = tmp_path / "cache" / "flaky", tmp_path / "late", tmp_path / "fine"
-    write_report(failed_report, **{ORACLE: "late"})
-    write_report(passed_report, **{ORACLE: ""})
+    write_report(failed_report, **{ORACLE_TESTS: "late"})
+    write_report(passed_report, **{ORACLE_TESTS: ""})
     first = run_flaky("record", failed_report, history, "a")
-    assert (first.returncode, first.stdout) == (0, f"FLAKY: {ORACLE}::test_x: late\n")
+    assert (first.returncode, first.stdout) == (0, f"FLAKY: {ORACLE_TESTS}::test_x: late\n")
     assert run_flaky("record", failed_report, history, "a").returncode == 0
     second = run_flaky("record", failed_report, history, "b")
     assert second.returncode == 1
-    assert f"flaky at two commits, fix it: {ORACLE}::test_x" in second.stderr
+    assert f"flaky at two commits, fix it: {ORACLE_TESTS}::test_x" in second.stderr
     for _ in range(20):
         assert run_flaky("record", passed_report, history, "b").stdout == ""
     assert run_flaky("record", failed_report, history, "c").returncode == 0
 
 
 def test_tests_are_counted(tmp_path: Path) -> None:
-    assert run_flaky("count", write_report(tmp_path / "xml", **{ORACLE: "late", PLAN: ""})).stdout == (
+    assert run_flaky("count", write_report(tmp_path / "xml", **{ORACLE_TESTS: "late", PLAN_TESTS: ""})).stdout == (
         "1 passed, 1 failed, 0 skipped\n"
     )

@@ -18,9 +18,9 @@ from rescale.text.errors import RequestError
 
 
 def test_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
-    path = tmp_path / "uids"
-    path.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
-    assert read_uids(str(path)) == (
+    uids_file = tmp_path / "uids"
+    uids_file.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
+    assert read_uids(str(uids_file)) == (
         (operator_id_of_uid("counts"), "counts"),
         ("0a" * 16, "the sink"),
         (operator_id_of_uid("0b" * 16), "0b" * 16),
@@ -41,18 +41,18 @@ def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
 
 
 def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
-    (uids := tmp_path / "uids").write_text("visits\n", "utf-8")
-    (offsets := tmp_path / "offsets.csv").write_text("topic,partition,offset\norders,0,5\n", "utf-8")
+    (uids_file := tmp_path / "uids").write_text("visits\n", "utf-8")
+    (offsets_file := tmp_path / "offsets.csv").write_text("topic,partition,offset\norders,0,5\n", "utf-8")
     surgery_arguments = ["--rename=a=b", "--drop=c", "--drop-state=d:e", "--kafka-topic=f=g", "--kafka-source=h=i"]
-    surgery_arguments += [f"--kafka-offsets={offsets}"]
+    surgery_arguments += [f"--kafka-offsets={offsets_file}"]
     arguments = ["--target=/b", "--parallelism=4", "--max-parallelism=visits=256", "--key-hash=lombok(a)"]
-    arguments += ["--format=canonical", "--files=refer", f"--uids={uids}", "--allow-prefix=/c"]
+    arguments += ["--format=canonical", "--files=refer", f"--uids={uids_file}", "--allow-prefix=/c"]
     arguments += ["--moved=hdfs://n/d=/e", *surgery_arguments]
     surgery = parse_surgery(
         renames=["a=b"],
         drops=["c"],
         state_drops=["d:e"],
-        kafka_offsets=offsets.read_text("utf-8"),
+        kafka_offsets=offsets_file.read_text("utf-8"),
         kafka_topics=["f=g"],
         kafka_sources=["h=i"],
     )
@@ -74,8 +74,8 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     options, content_by_option = arguments_of_step(
         parser().parse_args(["diff", "/a", "/b", *surgery_arguments]), "diff"
     )
-    assert content_by_option == {"--kafka-offsets": offsets.read_text("utf-8")}
-    options.append(f"--kafka-offsets={offsets}")
+    assert content_by_option == {"--kafka-offsets": offsets_file.read_text("utf-8")}
+    options.append(f"--kafka-offsets={offsets_file}")
     assert surgery_from_options(values_of(step_parser.parse_args(options), "diff")) == surgery
 
 

@@ -54,7 +54,7 @@ def test_words_are_completed(line: str, completions: list[str], tmp_path: Path) 
 
 def test_names_in_the_list_of_uids_are_completed_after_a_byte_order_mark(tmp_path: Path) -> None:
     """Windows begins text files with a byte order mark."""
-    uids = tmp_path / "uids"
-    uids.write_text("bc1318e8f318643c042ed22188f09655 numbers\n", encoding="utf-8-sig")
-    line = f"rescale plan {directory('1.20-canonical-hashmap')} --target /t --uids {uids} --parallelism nu"
+    uids_file = tmp_path / "uids"
+    uids_file.write_text("bc1318e8f318643c042ed22188f09655 numbers\n", encoding="utf-8-sig")
+    line = f"rescale plan {directory('1.20-canonical-hashmap')} --target /t --uids {uids_file} --parallelism nu"
     assert completions_of(line, tmp_path) == ["numbers="]

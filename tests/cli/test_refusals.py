@@ -246,17 +246,17 @@ def header_change(old: bytes, new: bytes) -> Change:
     """Return a change that replaces `old` by `new` in the descriptions of the first subtask's states."""
 
     def change(source: Path) -> None:
-        metas: list[Path] = []
+        meta_paths: list[Path] = []
 
         def collect_meta(handle: IncrementalHandle) -> IncrementalHandle:
             assert isinstance(handle.meta, RelativeFileStream)
-            metas.append(source / handle.meta.path)
+            meta_paths.append(source / handle.meta.path)
             return handle
 
         edited.edit_databases(source, collect_meta)
-        data = metas[0].read_bytes()
+        data = meta_paths[0].read_bytes()
         assert old in data
-        metas[0].write_bytes(data.replace(old, new, 1))
+        meta_paths[0].write_bytes(data.replace(old, new, 1))
 
     return change
 

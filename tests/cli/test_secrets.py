@@ -61,11 +61,11 @@ def test_run_leaves_no_secret(aws_keys: dict[str, str], s3: S3Server, tmp_path: 
         process = in_a_process(*arguments, **variables, **watch.environment)
     assert process.returncode == 0, process.stderr
     assert any("move_rounds" in line for line in watch.command_lines), "the command line of the step was not seen"
-    objects = [entry.uri for entry in store.list(bucket_uri)]
-    names = {uri.rpartition("/")[2] for uri in objects}
+    object_uris = [entry.uri for entry in store.list(bucket_uri)]
+    names = {uri.rpartition("/")[2] for uri in object_uris}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
-    texts = [process.stdout, process.stderr, json.dumps(sorted(watch.command_lines)), *objects]
-    texts += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
+    texts = [process.stdout, process.stderr, json.dumps(sorted(watch.command_lines)), *object_uris]
+    texts += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in object_uris]
     texts += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
     for name, secret in aws_keys.items():
         assert not any(secret in text for text in texts), name

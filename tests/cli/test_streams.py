@@ -52,9 +52,9 @@ ANSWERING_COMMANDS = [
     pairs_in_turn([*ANSWERING_COMMANDS, ["inspect", "/nowhere"]], [[], ["--output", "json"]], quick=1),
 )
 def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str], format_arguments: list[str]) -> None:
-    with Path("/dev/full").open("wb") as full:
+    with Path("/dev/full").open("wb") as full_device:
         rescale_command = [sys.executable, "-m", "rescale.cli.main", *arguments, *format_arguments]
-        process = subprocess.run(rescale_command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        process = subprocess.run(rescale_command, stdout=full_device, stderr=subprocess.PIPE, text=True, check=False)
     assert process.returncode == (2 if arguments[1] == "/nowhere" and not format_arguments else 1)
     assert ("error: the answer cannot be written to standard output\n" in process.stderr) == (process.returncode == 1)
     assert process.stderr.count("error: ") == 1
@@ -69,14 +69,16 @@ def test_help_and_version_that_cannot_be_written_end_with_exit_code_1(arguments:
     os.close(reader)
     environment = {**os.environ, "PYTHONUNBUFFERED": buffering}
     rescale_command = [sys.executable, "-m", "rescale.cli.main", *arguments]
-    with Path("/dev/full").open("wb") as full, os.fdopen(pipe, "wb") as closed_pipe:
-        for stdout in (full, closed_pipe):
+    with Path("/dev/full").open("wb") as full_device, os.fdopen(pipe, "wb") as closed_pipe:
+        for stdout in (full_device, closed_pipe):
             process = subprocess.run(
                 rescale_command, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
             )
             assert process.returncode == 1
             first_line = process.stderr.partition("\n")[0]
-            assert first_line == ("error: the answer cannot be written to standard output" if stdout is full else "")
+            assert first_line == (
+                "error: the answer cannot be written to standard output" if stdout is full_device else ""
+            )
 
 
 @pytest.mark.parametrize(
@@ -88,17 +90,20 @@ def test_full_disk_under_standard_error_does_not_change_the_result(
 ) -> None:
     target = str(tmp_path / "target")
     rescale_command = [sys.executable, "-m", "rescale.cli.main", *(target if a == "TARGET" else a for a in arguments)]
-    with Path("/dev/full").open("wb") as full:
-        process = subprocess.run(rescale_command, stdout=subprocess.PIPE, stderr=full, check=False)
+    with Path("/dev/full").open("wb") as full_device:
+        process = subprocess.run(rescale_command, stdout=subprocess.PIPE, stderr=full_device, check=False)
     assert process.returncode == code
     assert bool(process.stdout) is (code == 0)
 
 
 @pytest.mark.parametrize(("path", "code"), [(SOURCE, 0), ("/nowhere", 2)])
 def test_error_that_cannot_be_written_still_decides_the_exit_code(path: str, code: int) -> None:
-    with Path("/dev/full").open("wb") as full:
+    with Path("/dev/full").open("wb") as full_device:
         rescale_command = [sys.executable, "-m", "rescale.cli.main", "inspect", path]
-        assert subprocess.run(rescale_command, stdout=subprocess.DEVNULL, stderr=full, check=False).returncode == code
+        assert (
+            subprocess.run(rescale_command, stdout=subprocess.DEVNULL, stderr=full_device, check=False).returncode
+            == code
+        )
 
 
 @pytest.mark.parametrize(
@@ -116,9 +121,9 @@ def test_standard_streams_may_be_closed(tmp_path: Path, redirection: str, has_an
 
 def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
     rescale_command = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
-    for place, code in ((SOURCE, 0), ("savepoint", 2)):
+    for path, code in ((SOURCE, 0), ("savepoint", 2)):
         (tmp_path / "gone").mkdir()
-        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale_command} {place}"
+        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale_command} {path}"
         process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert (process.returncode, "working directory" in process.stderr) == (code, code != 0), process.stderr
 

@@ -25,8 +25,8 @@ TARGET_URI = f"s3://{BUCKET}/savepoints/rescaled"
 
 @pytest.fixture(params=[False, slow(True)], ids=["to moto", "from moto"])
 def stores(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iterator[TwoStores]:
-    with two_stores(s3, tmp_path, from_moto=request.param) as both:
-        yield both
+    with two_stores(s3, tmp_path, from_moto=request.param) as opened_stores:
+        yield opened_stores
 
 
 def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, Any, str]:

@@ -19,7 +19,7 @@ from support.needs import need
 from support.slow import slow
 from support.watching import Watch
 
-_LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+_LOOPBACK_ADDRESSES = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 _ENDLESS_STEP = """
 import sys
@@ -38,7 +38,7 @@ if "--plan" in sys.orig_argv:
 class RunningDemo:
     process: subprocess.Popen[str]
     watch: Watch
-    temporary: Path
+    temporary_folder: Path
 
     def read_until(self, text: str) -> str:
         """Return the output up to the line with `text`."""
@@ -50,23 +50,23 @@ class RunningDemo:
                 return "".join(lines)
         raise AssertionError(f"ended without saying {text!r}:\n{''.join(lines)}")
 
-    def rest(self) -> str:
+    def remaining_output(self) -> str:
         """Return the rest of the output after the process has ended."""
         return self.process.communicate()[0]
 
     def assert_gone(self, seconds: float = 20) -> None:
         """Check that all is gone after a while, because a killed process takes some time to end."""
         deadline = time.monotonic() + seconds
-        while (self.watch.processes() or list(self.temporary.iterdir())) and time.monotonic() < deadline:
+        while (self.watch.processes() or list(self.temporary_folder.iterdir())) and time.monotonic() < deadline:
             time.sleep(0.2)
         assert self.watch.processes() == []
-        assert list(self.temporary.iterdir()) == []
+        assert list(self.temporary_folder.iterdir()) == []
 
 
 @pytest.fixture
 def start_demo() -> Iterator[Callable[..., RunningDemo]]:
     """Yield a function that starts `rescale demo`; its temporary files have a short path, because sockets lie there."""
-    with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
+    with tempfile.TemporaryDirectory(prefix="demo-") as temporary_folder, Watch() as watch:
 
         def start(*arguments: str, **environment: str) -> RunningDemo:
             process = subprocess.Popen(
@@ -74,9 +74,9 @@ def start_demo() -> Iterator[Callable[..., RunningDemo]]:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env={**os.environ, **watch.environment, "TMPDIR": temporary, **environment},
+                env={**os.environ, **watch.environment, "TMPDIR": temporary_folder, **environment},
             )
-            return RunningDemo(process, watch, Path(temporary))
+            return RunningDemo(process, watch, Path(temporary_folder))
 
         yield start
         for process in watch.processes():
@@ -88,7 +88,7 @@ def start_demo() -> Iterator[Callable[..., RunningDemo]]:
 def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(start_demo: Callable[..., RunningDemo]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it")
     demo = start_demo("--flink")
-    output = demo.rest()
+    output = demo.remaining_output()
     assert demo.process.returncode == 0, output
     for task in (
         "inspect",
@@ -109,7 +109,7 @@ def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(start_demo:
     assert "start the job: flink run -s s3://rescaled/clicks-6 -p 6" in output
     assert "both hold the same state: 16 users, 34 clicks" in output
     assert demo.watch.addresses, "no servers were seen"
-    assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
+    assert demo.watch.addresses.keys() <= _LOOPBACK_ADDRESSES, demo.watch.addresses
     demo.assert_gone()
 
 
@@ -141,11 +141,11 @@ def test_ctrl_c_or_sigterm_given_twice_leaves_nothing(
     demo.process.send_signal(sent_signal)
     time.sleep(0.2)
     demo.process.send_signal(sent_signal)
-    output = demo.rest()
+    output = demo.remaining_output()
     assert demo.process.returncode == code, output
     assert output.rstrip().endswith("Interrupted: everything that the demo started is removed.")
     assert "Stopping everything" in output or not arguments
-    assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
+    assert demo.watch.addresses.keys() <= _LOOPBACK_ADDRESSES, demo.watch.addresses
     demo.assert_gone()
 
 

@@ -66,9 +66,9 @@ def changes_between(a: str, b: str) -> FileChanges:
 
 
 def test_shared_files_are_not_read(job: Checkpoints) -> None:
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + 1)
-    changes = changes_between(earlier, job.newest)
+    changes = changes_between(earlier_checkpoint, job.newest)
     assert changes.total("bytes") == changes.total("shared") > 0
     assert [changes.total(field) for field in ("added", "gone", "read", "entries")] == [0, 0, 0, 0]
 
@@ -95,17 +95,17 @@ def test_files_of_one_checkpoint_are_read_with_all_their_entries(unshared_checkp
 def test_bytes_to_read_are_those_that_a_continued_run_compares(
     unshared_checkpoints: tuple[str, str], tmp_path: Path
 ) -> None:
-    earlier, later = unshared_checkpoints
+    earlier_checkpoint, later_checkpoint = unshared_checkpoints
     base = tmp_path / "base"
-    execute_without_spark(plan_rescale(earlier, str(base), ["3"], max_parallelism=["1000"]))
-    plan = plan_continued(later, str(tmp_path / "target"), str(base), ["3"], ["1000"])
-    assert changes_between(earlier, later).total("read") == plan.bytes_compared > 0
+    execute_without_spark(plan_rescale(earlier_checkpoint, str(base), ["3"], max_parallelism=["1000"]))
+    plan = plan_continued(later_checkpoint, str(tmp_path / "target"), str(base), ["3"], ["1000"])
+    assert changes_between(earlier_checkpoint, later_checkpoint).total("read") == plan.bytes_compared > 0
 
 
 def test_operator_state_and_heap_timers_are_moved_whole(job: Checkpoints) -> None:
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + 1)
-    changes = changes_between(earlier, job.newest)
+    changes = changes_between(earlier_checkpoint, job.newest)
     snapshot = open_snapshot(job.newest)
     keyed_bytes = sum(database.size for operator in snapshot.operators for database in operator.databases)
     assert changes.total("whole") == sum(operator.bytes for operator in snapshot.operators) - keyed_bytes > 0
@@ -134,11 +134,11 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     changes = changes_between(*unshared_checkpoints)
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
-    estimated = FileChanges.estimated(
+    estimated_changes = FileChanges.estimated(
         "/a", "/b", 10.0, (operator,), directory_count=1, new_directory_count=1, s3_side_count=0
     )
-    assert estimated.pays is pays
-    text = render_text(file_changes_page(estimated))
+    assert estimated_changes.pays is pays
+    text = render_text(file_changes_page(estimated_changes))
     assert ("pays off (rescale follow)" in text) is pays
     assert ("saves little here" in text) is not pays
     assert "100 MB/s of new SST files" in text
@@ -151,7 +151,7 @@ def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(
 
     def seconds(entries: int, directories: int, new_directories: int) -> float:
         operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
-        estimated = FileChanges.estimated(
+        estimated_changes = FileChanges.estimated(
             "/a",
             "/b",
             1.0,
@@ -160,7 +160,7 @@ def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(
             new_directory_count=new_directories,
             s3_side_count=0,
         )
-        return estimated.round_seconds
+        return estimated_changes.round_seconds
 
     assert seconds(250_000, 1, 1) - seconds(0, 1, 1) == pytest.approx(1.0)
     assert seconds(0, 51, 1) - seconds(0, 1, 1) == pytest.approx(50 * SECONDS_PER_DIRECTORY / CORES)
@@ -179,26 +179,26 @@ def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cos
     text = render_text(file_changes_page(changes))
     assert "Estimate, if the parallelism stays: " in text
     assert f"Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a round." in text
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + 1)
-    assert changes_between(earlier, job.newest).seconds_of_subtask == 0
+    assert changes_between(earlier_checkpoint, job.newest).seconds_of_subtask == 0
 
 
 def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
     unshared_checkpoints: tuple[str, str], tmp_path: Path
 ) -> None:
     """The estimate from two checkpoints assumes the job's own parallelism; the first plan here has the same."""
-    earlier, later = unshared_checkpoints
-    (parallelism,) = {o.parallelism for o in open_snapshot(later).operators if o.databases}
+    earlier_checkpoint, later_checkpoint = unshared_checkpoints
+    (parallelism,) = {o.parallelism for o in open_snapshot(later_checkpoint).operators if o.databases}
 
     def estimated_seconds(subtasks: int) -> float:
         shape, target = [str(subtasks)], tmp_path / f"base-{subtasks}"
-        execute_without_spark(plan_rescale(earlier, str(target), shape, max_parallelism=["1000"]))
-        plan = plan_continued(later, str(tmp_path / f"target-{subtasks}"), str(target), shape, ["1000"])
+        execute_without_spark(plan_rescale(earlier_checkpoint, str(target), shape, max_parallelism=["1000"]))
+        plan = plan_continued(later_checkpoint, str(tmp_path / f"target-{subtasks}"), str(target), shape, ["1000"])
         assert plan.bytes_compared > 0
-        return plan_insight(plan, open_snapshot(later)).durations.run
+        return plan_insight(plan, open_snapshot(later_checkpoint)).durations.run
 
-    changes = changes_between(earlier, later)
+    changes = changes_between(earlier_checkpoint, later_checkpoint)
     same_seconds = estimated_seconds(parallelism)
     start_seconds = 2 * PROCESS_START_SECONDS  # a run starts a process for each of three steps, a round only one
     assert same_seconds - start_seconds == pytest.approx(changes.round_seconds, rel=0.2)
@@ -208,21 +208,21 @@ def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
 
 
 def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpoints, capsys: Captured) -> None:
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + 1)
-    code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
+    code, document = answer(capsys, "diff", earlier_checkpoint, job.newest, "--by-file")
     assert (code, document["b"]) == (0, job.newest)
-    assert main(["diff", earlier, job.newest, "--by-file", "--drop", "uid"]) == 2
+    assert main(["diff", earlier_checkpoint, job.newest, "--by-file", "--drop", "uid"]) == 2
     assert "takes no changes of the job" in capsys.readouterr().err
 
 
 def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Path) -> None:
-    later = edited.relocated("2-sql", tmp_path / "sql")
-    edited.edit(later, lambda metadata: replace(metadata, checkpoint_id=job.number + 1))
+    later_checkpoint = edited.relocated("2-sql", tmp_path / "sql")
+    edited.edit(later_checkpoint, lambda metadata: replace(metadata, checkpoint_id=job.number + 1))
     with pytest.raises(RequestError, match="A and B belong to different jobs") as caught:
-        changes_between(job.newest, str(later))
+        changes_between(job.newest, str(later_checkpoint))
     assert caught.value.operator in {
-        op.label for snap in (job.newest, later) for op in open_snapshot(str(snap)).operators
+        op.label for snap in (job.newest, later_checkpoint) for op in open_snapshot(str(snap)).operators
     }
     assert "operators of " in str(caught.value.expected)
 
@@ -244,19 +244,19 @@ def test_checkpoints_with_other_state_backends_are_refused(
     capsys: Captured,
 ) -> None:
     """Two starts of one program have the same operators. `rescale run --base` refuses such a pair, too."""
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + id_difference)
     job.rewrite(lambda metadata: edited.with_databases(metadata, change))
-    code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
+    code, document = answer(capsys, "diff", earlier_checkpoint, job.newest, "--by-file")
     assert code == 2
     assert message in document["what"]
     assert found in document["found"]
     assert document["operator"]
-    assert earlier in document["expected"]
+    assert earlier_checkpoint in document["expected"]
 
 
 def test_checkpoints_between_which_the_job_was_rescaled_are_refused(job: Checkpoints) -> None:
-    earlier = job.newest
+    earlier_checkpoint = job.newest
     job.copy_newest(job.number + 1)
     job.rewrite(
         lambda metadata: replace(
@@ -264,4 +264,4 @@ def test_checkpoints_between_which_the_job_was_rescaled_are_refused(job: Checkpo
         )
     )
     with pytest.raises(RequestError, match="another shape in B"):
-        changes_between(earlier, job.newest)
+        changes_between(earlier_checkpoint, job.newest)

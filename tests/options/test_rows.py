@@ -20,7 +20,7 @@ from support.readme import ROOT
 
 PACKAGE = Path(rescale.__file__).parent
 
-NOT_IN_CHART = {"help", "target", "master", "prepare"}
+OPTIONS_NOT_IN_CHART = {"help", "target", "master", "prepare"}
 """Options of `rescale run` that the chart sets itself, or does not need."""
 
 
@@ -52,7 +52,7 @@ def test_chart_accepts_the_options_of_a_run() -> None:
     names = {name for group in re.findall(r"\((.*?)\)", pattern) for name in group.split("|")}
     (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     flags = {flag for flag in commands.choices["run"]._option_string_actions if flag.startswith("--")}
-    assert names == {flag.removeprefix("--") for flag in flags} - NOT_IN_CHART
+    assert names == {flag.removeprefix("--") for flag in flags} - OPTIONS_NOT_IN_CHART
     assert names >= {row.name for row in OPTIONS if "run" in row.commands}
 
 

@@ -201,9 +201,9 @@ def test_axes_of_a_curve_are_labelled() -> None:
 @pytest.mark.slow
 def test_report_of_a_large_plan_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
-    small = plan_report((64, 256), (96, 256), 2)
+    small_report = plan_report((64, 256), (96, 256), 2)
     for parallelism, operator_count, max_parallelism in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
-        large_document = as_json(small)
+        large_document = as_json(small_report)
         plan = large_document["plan"]
         template = next(operator for operator in plan["operators"] if operator["keyed_bytes"])
         groups, shape = plan["insight"]["key_groups"][0], plan["insight"]["shapes"][0]

@@ -30,7 +30,7 @@ SOURCE = directory("2-clicks")
 DIGESTS_FILE = Path(__file__).with_name("digests.json")
 DOCUMENT_NAMES = [document.name for document in DOCUMENTS]
 
-_PROSE = ("description", "title")
+_PROSE_KEYWORDS = ("description", "title")
 """Keywords that validation ignores."""
 
 
@@ -50,7 +50,7 @@ def _meaning(value: Any, *, are_field_names: bool = False) -> Any:
             if key == "required" and not are_field_names
             else _meaning(inner, are_field_names=not are_field_names and key in ("properties", "$defs"))
             for key, inner in value.items()
-            if are_field_names or key not in _PROSE
+            if are_field_names or key not in _PROSE_KEYWORDS
         }
     return [_meaning(inner) for inner in value] if isinstance(value, list) else value
 

@@ -24,7 +24,7 @@ from rescale.text.errors import (
     error_to_show,
 )
 
-KINDS = [
+ERROR_CLASSES = [
     RequestError,
     LockedError,
     SnapshotError,
@@ -49,23 +49,23 @@ def are_equal(error: RescaleError, other: RescaleError) -> bool:
     return type(error) is type(other) and error.document() == other.document() and str(error) == str(other)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error_class", ERROR_CLASSES)
 @pytest.mark.parametrize("details", [{}, DETAILS, {"offset": 7}])
-def test_error_survives_json_pickle_and_copy(kind: type[RescaleError], details: dict[str, object]) -> None:
-    error = kind("what is wrong", **details)
+def test_error_survives_json_pickle_and_copy(error_class: type[RescaleError], details: dict[str, object]) -> None:
+    error = error_class("what is wrong", **details)
     document = msgspec.json.encode(error.document())
     assert are_equal(RescaleError.of_document(msgspec.json.decode(document, type=ErrorDocument)), error)
     assert are_equal(pickle.loads(pickle.dumps(error)), error)
     assert are_equal(copy.copy(error), error)
 
 
-@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("error_class", ERROR_CLASSES[:-1])
 @pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
-def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
+def test_an_error_is_read_from_its_text(error_class: type[RescaleError], details: dict[str, object]) -> None:
     """Spark reports the exception of a worker as text."""
-    error = kind("what is wrong: this", **details)
-    read_back = RescaleError.from_text(kind.__name__, str(error))
-    assert (type(read_back), str(read_back)) == (kind, str(error))
+    error = error_class("what is wrong: this", **details)
+    read_back = RescaleError.from_text(error_class.__name__, str(error))
+    assert (type(read_back), str(read_back)) == (error_class, str(error))
     assert read_back is not None
     assert read_back.offset == error.offset
     assert RescaleError.from_text("KeyError", str(error)) is None
@@ -80,8 +80,8 @@ def test_unpaired_surrogate_in_an_error_is_escaped() -> None:
 
 
 def test_each_class_of_errors_has_its_exit_code() -> None:
-    assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
-    assert [kind.is_final for kind in KINDS] == [True, True, True, True, True, False, True, True]
+    assert [error_class.exit_code for error_class in ERROR_CLASSES] == [2, 2, 3, 3, 4, 1, 5, 1]
+    assert [error_class.is_final for error_class in ERROR_CLASSES] == [True, True, True, True, True, False, True, True]
 
 
 def test_error_of_an_unknown_class_is_read_as_the_base_class() -> None:

@@ -42,14 +42,14 @@ def texts() -> Iterator[tuple[str, str]]:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = [*ast.walk(tree)]
-        skipped = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        skipped_nodes = {node.value for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDED_FUNCTIONS:
-                skipped.update(ast.walk(node))
+                skipped_nodes.update(ast.walk(node))
         yield from (
             (f"{place}:{node.lineno}", node.value)
             for node in nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped_nodes
         )
 
 
@@ -58,5 +58,5 @@ def test_sentences_for_forms_and_shells_name_no_options_of_a_shell() -> None:
 
 
 def test_help_of_form_fields_names_no_options_of_a_shell() -> None:
-    helps = [row.field.help for row in OPTIONS]
-    assert [text for text in helps if is_of_a_shell(text)] == []
+    help_texts = [row.field.help for row in OPTIONS]
+    assert [text for text in help_texts if is_of_a_shell(text)] == []

@@ -26,7 +26,7 @@ from support.snapshots import directory
 
 HASHMAP, ROCKSDB, CLICKS = (directory(f"1.20-{kind}") for kind in ("canonical-hashmap", "canonical-rocksdb", "clicks"))
 
-_SURGERY = ("rename", "drop", "drop-state")
+_SURGERY_OPTIONS = ("rename", "drop", "drop-state")
 
 Captured = pytest.CaptureFixture[str]
 
@@ -38,7 +38,8 @@ def in_this_process() -> Any:
         assert step is Step.DIFF
         a, b = (open_snapshot(arguments[arguments.index(word) + 1]) for word in ("--a", "--b"))
         values_by_option = {
-            name: [word.partition("=")[2] for word in arguments if word.startswith(f"--{name}=")] for name in _SURGERY
+            name: [word.partition("=")[2] for word in arguments if word.startswith(f"--{name}=")]
+            for name in _SURGERY_OPTIONS
         }
         declared_surgery = parse_surgery(
             renames=values_by_option["rename"],

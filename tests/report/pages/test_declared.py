@@ -20,7 +20,7 @@ def surgery_of_offsets(*partitions: ChangedPartition) -> Surgery:
 
 
 CHANGED_OFFSET = ChangedPartition("orders", 0, 5, 7)
-WITH_NEW_TOPIC = ChangedPartition("orders", 1, 5, None, new_topic="mirror")
+NEW_TOPIC_OFFSET = ChangedPartition("orders", 1, 5, None, new_topic="mirror")
 DROPPED_OFFSET = ChangedPartition("orders", 2, 5, None, dropped=True)
 
 
@@ -29,10 +29,10 @@ DROPPED_OFFSET = ChangedPartition("orders", 2, 5, None, dropped=True)
     [
         (NO_SURGERY, ""),
         (Surgery(renamed=(RENAMED_OPERATOR,)), ""),
-        (surgery_of_offsets(WITH_NEW_TOPIC), ""),
+        (surgery_of_offsets(NEW_TOPIC_OFFSET), ""),
         (Surgery(dropped=(DROPPED_OPERATOR,)), " except what was dropped (1 operator)"),
         (Surgery(dropped_states=(DROPPED_STATE, DROPPED_STATE)), " except what was dropped (2 states)"),
-        (surgery_of_offsets(DROPPED_OFFSET, WITH_NEW_TOPIC), " except what was dropped (1 Kafka offset)"),
+        (surgery_of_offsets(DROPPED_OFFSET, NEW_TOPIC_OFFSET), " except what was dropped (1 Kafka offset)"),
         (surgery_of_offsets(CHANGED_OFFSET, CHANGED_OFFSET), " except what was changed (2 Kafka offsets)"),
         (
             Surgery(

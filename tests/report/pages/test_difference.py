@@ -12,15 +12,15 @@ SHAPE_A, SHAPE_B = ListedShape(2, 128), ListedShape(3, 1000)
 
 
 def comparison_text(*operators: DiffedOperator) -> str:
-    equal = all(operator.equal for operator in operators)
+    is_equal = all(operator.equal for operator in operators)
     return render_text(
-        difference_page(DiffDocument("equal" if equal else "different", equal, "/a", "/b", operators, NO_SURGERY))
+        difference_page(DiffDocument("equal" if is_equal else "different", is_equal, "/a", "/b", operators, NO_SURGERY))
     )
 
 
 def operator(*states: DiffedState, differences: tuple[ListedDifference, ...] = ()) -> DiffedOperator:
-    equal = not differences and all(state.equal for state in states)
-    return DiffedOperator("0" * 32, "orders", equal, SHAPE_A, SHAPE_B, differences, states)
+    is_equal = not differences and all(state.equal for state in states)
+    return DiffedOperator("0" * 32, "orders", is_equal, SHAPE_A, SHAPE_B, differences, states)
 
 
 EQUAL_STATE = diffed_state("total", "VALUE Long", "records", amount(1234, 255 << 120), amount(1234, 255 << 120))

@@ -136,10 +136,14 @@ def test_document_has_the_bytes_of_every_key_group() -> None:
     (source_groups,) = snapshot_insight(source).key_groups
     assert (source_groups.label, source_groups.before, source_groups.exact) == ("counts", (10,) * 4 + (11,) * 4, True)
     assert source_groups.after is source_groups.after_exact is None
-    for max_parallelism, after, exact in (("8", source_groups.before, True), ("4", (21,) * 4, False)):
+    for max_parallelism, after, is_exact in (("8", source_groups.before, True), ("4", (21,) * 4, False)):
         plan = make_plan(source, make_request("/source", "/target", max_parallelism=[max_parallelism]))
         (plan_groups,) = plan_insight(plan, source).key_groups
-        assert (plan_groups.before, plan_groups.after, plan_groups.after_exact) == (source_groups.before, after, exact)
+        assert (plan_groups.before, plan_groups.after, plan_groups.after_exact) == (
+            source_groups.before,
+            after,
+            is_exact,
+        )
 
 
 def test_job_without_keyed_state_has_no_tables() -> None:

@@ -21,8 +21,8 @@ def operator(label: str, states: frozenset[StateSignature] | None = COUNTS, chai
     )
 
 
-def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan: bool = False) -> MatchDocument:
-    return match("/savepoint", "/job", old, new, is_of_plan=of_plan)
+def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, is_of_plan: bool = False) -> MatchDocument:
+    return match("/savepoint", "/job", old, new, is_of_plan=is_of_plan)
 
 
 def test_sure_match_says_so_and_proposes_all_options() -> None:
@@ -60,11 +60,11 @@ def test_new_operators_do_not_make_a_match_unsure() -> None:
     assert "In the job only: these start without state" in page
 
 
-@pytest.mark.parametrize("of_plan", [False, True])
-def test_remark_on_names_is_made_for_a_plan_and_a_snapshot_without_any(of_plan: bool) -> None:
+@pytest.mark.parametrize("is_of_plan", [False, True])
+def test_remark_on_names_is_made_for_a_plan_and_a_snapshot_without_any(is_of_plan: bool) -> None:
     nameless_operator = Counterpart("a" * 32, "", "a" * 32, "", COUNTS)
-    for old, expected in ((nameless_operator, of_plan), (operator("a"), False)):
-        page = render_text(matched_page(document([old], [old], of_plan=of_plan)))
+    for old, expected in ((nameless_operator, is_of_plan), (operator("a"), False)):
+        page = render_text(matched_page(document([old], [old], is_of_plan=is_of_plan)))
         assert ("The snapshot holds no names of operators" in page) is expected
 
 

@@ -16,8 +16,8 @@ TWO_SUBTASKS, FOUR_SUBTASKS = KeyedShape(2, 4), KeyedShape(4, 4)
 SIZES = (10, 20, 30, 40)
 
 
-def side(name: str, shape: KeyedShape, *, exact: bool = True) -> KeyedSide:
-    return KeyedSide(name, shape, (SIZES * shape.max_parallelism)[: shape.max_parallelism], exact)
+def side(name: str, shape: KeyedShape, *, is_exact: bool = True) -> KeyedSide:
+    return KeyedSide(name, shape, (SIZES * shape.max_parallelism)[: shape.max_parallelism], is_exact)
 
 
 def operator(old: KeyedShape, new: KeyedShape | None, hot_groups: tuple[HotKeyGroup, ...] = ()) -> KeyedOperator:
@@ -110,6 +110,6 @@ def test_hot_key_groups_are_marked_where_they_keep_their_numbers() -> None:
 
 def test_estimated_bytes_are_said_to_be_expected() -> None:
     estimated_operator = KeyedOperator(
-        "counts", side("before", TWO_SUBTASKS), side("after", FOUR_SUBTASKS, exact=False), ()
+        "counts", side("before", TWO_SUBTASKS), side("after", FOUR_SUBTASKS, is_exact=False), ()
     )
     assert "key groups, 4 in all, bytes expected" in key_group_map(estimated_operator, MOST_DETAIL).caption
