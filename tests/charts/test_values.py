@@ -193,7 +193,7 @@ def test_every_value_is_described() -> None:
     )
 
 
-def test_readme_is_current() -> None:
+def test_readme_of_the_chart_is_current() -> None:
     need("helm-docs", "it makes the README")
     command = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
     rendered_readme = subprocess.run(command, capture_output=True, text=True, check=True).stdout

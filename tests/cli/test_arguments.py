@@ -17,7 +17,7 @@ from rescale.planning.request.surgery_request import parse_surgery, surgery_from
 from rescale.text.errors import RequestError
 
 
-def test_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
+def test_list_of_uids_may_hold_uids_and_named_ids(tmp_path: Path) -> None:
     uids_file = tmp_path / "uids"
     uids_file.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
     assert read_uids(str(uids_file)) == (

@@ -43,18 +43,18 @@ def test_pages_show_commands() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_are_parsed(page: Path) -> None:
+def test_commands_on_pages_are_parsed(page: Path) -> None:
     for arguments in commands(page):
         if not ENDING_OPTIONS.intersection(arguments):
             assert parser().parse_args(arguments)
 
 
-def test_settings_are_valid() -> None:
+def test_settings_on_the_platform_page_are_valid() -> None:
     (example,) = blocks(DOCS / "how-to" / "airflow-platform.md", "yaml")
     assert msgspec.convert(yaml.safe_load(example), Settings).approval.four_eyes
 
 
-def test_code_is_python() -> None:
+def test_python_blocks_are_valid_python() -> None:
     for page in (DOCS / "how-to").glob("*.md"):
         for code in blocks(page, "python"):
             assert code.startswith("--8<--") or ast.parse(code)

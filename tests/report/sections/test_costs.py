@@ -43,7 +43,7 @@ def lengths(figure: Figure) -> list[tuple[str, list[tuple[int, float]], str]]:
     ]
 
 
-def test_nothing_known_has_no_section() -> None:
+def test_insight_without_restores_and_durations_has_no_section() -> None:
     assert costs_section(EMPTY_INSIGHT, {}) == []
 
 
