@@ -18,41 +18,43 @@ from support.resuming import KILLED, Case, assert_right, is_published
 _NEGATIVE = re.compile(r"\s-\d[\d.]* (s|second|minute|hour)")
 
 
-def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
+def check_shifted_runs(case: Case, clock: Clock, *, hour_shifts: Sequence[int] = (-1, 1)) -> None:
     """Run a case with a clock that shifts during the run, and with one that shifts after the run was killed."""
     clock.put(0)
     target = case.target()
     calls = _check_and_count_calls(case, target, case.faults())
-    expected = _content(target)
-    for hours in put:
-        for at in (calls // 3, calls - 2):
-            _forget(target, clock)
-            _check_and_count_calls(case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
-            assert _content(target) == expected
+    expected = _bytes_by_uri(target)
+    for hours in hour_shifts:
+        for call_index in (calls // 3, calls - 2):
+            _delete_result(target, clock)
+            _check_and_count_calls(
+                case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=call_index, hours=hours)
+            )
+            assert _bytes_by_uri(target) == expected
             assert not Path(target).exists() or _hours_between_files(target) == 1, "the clock was shifted"
-        _forget(target, clock)
+        _delete_result(target, clock)
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
         clock.put(hours)
         _check_and_count_calls(case, target, case.faults())
-        assert _content(target) == expected
+        assert _bytes_by_uri(target) == expected
         clock.put(-2 * hours)
         second_run = case.succeed(target)
         assert "was published before" in warm.output(second_run)
-        other, discarded = case.target(), case.faults()
-        assert case.run(other, case.faults(Kind.KILL, where="candidate")) == KILLED
+        discarded_target, discard_faults = case.target(), case.faults()
+        assert case.run(discarded_target, case.faults(Kind.KILL, where="candidate")) == KILLED
         clock.put(hours)
-        assert case.discard(other, discarded) == 0, warm.output(discarded)
-        assert not open_store(other).list(other)
-        assert not is_published(other)
+        assert case.discard(discarded_target, discard_faults) == 0, warm.output(discard_faults)
+        assert not open_store(discarded_target).list(discarded_target)
+        assert not is_published(discarded_target)
 
 
-def be_refused(case: Case, clock: Clock) -> None:
+def check_refused_requests(case: Case, clock: Clock) -> None:
     """Let a store refuse requests because of their time, from some call on; the run resumes once the clock is right."""
     clock.put(0)
     calls = _check_and_count_calls(case, case.target(), case.faults())
-    for at in (1, calls // 2):
+    for call_index in (1, calls // 2):
         target = case.target()
-        clock_shift = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
+        clock_shift = ClockShift(str(case.work / uuid.uuid4().hex), at=call_index, hours=-1)
         assert case.run(target, clock_shift) == 2, warm.output(clock_shift)
         clock.put(0)
         output = warm.output(clock_shift)
@@ -71,24 +73,28 @@ def _check_and_count_calls(case: Case, target: str, faults: Faults) -> int:
     return len(faults.calls())
 
 
-def _content(target: str) -> dict[str, bytes]:
+def _bytes_by_uri(target: str) -> dict[str, bytes]:
     store = open_store(target)
     return {entry.uri: store.read_all(entry.uri, 1 << 30)[0] for entry in store.list(target)}
 
 
 def _hours_between_files(target: str) -> int:
-    paths = [path for place in (target, f"{target}.rescale") for path in Path(place).rglob("*")]
+    paths = [path for directory in (target, f"{target}.rescale") for path in Path(directory).rglob("*")]
     times = [path.stat().st_mtime for path in paths if path.is_file()]
     return round((max(times) - min(times)) / 3600)
 
 
-def _forget(target: str, clock: Clock) -> None:
+def _delete_result(target: str, clock: Clock) -> None:
     clock.put(0)
     store = open_store(target)
-    store.delete([entry.uri for place in (target, f"{target}.rescale") for entry in store.list(place)])
+    store.delete([entry.uri for directory in (target, f"{target}.rescale") for entry in store.list(directory)])
 
 
 if __name__ == "__main__":
-    what, home, folder, source = sys.argv[1:]
-    plays = {"play": play, "play shortly": partial(play, put=(-1,)), "be refused": be_refused}
-    plays[what](Case(home, Path(folder), 8 << 20, source=source), Clock.of_this_process())
+    check_name, storage_uri, folder, source = sys.argv[1:]
+    checks = {
+        "play": check_shifted_runs,
+        "play shortly": partial(check_shifted_runs, hour_shifts=(-1,)),
+        "be refused": check_refused_requests,
+    }
+    checks[check_name](Case(storage_uri, Path(folder), 8 << 20, source=source), Clock.of_this_process())

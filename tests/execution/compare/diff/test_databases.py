@@ -31,51 +31,57 @@ CHURN = "2-rocksdb-2to3"
 QUICK = (CHURN, "1.20-rocksdb-heap-timers", "2-rocksdb-imported")
 
 
-def twin_of(name: str) -> Snapshot:
+def canonical_twin(name: str) -> Snapshot:
     return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name in QUICK, NAMES))
 def test_directory_is_equal_to_canonical_savepoint_of_same_moment(name: str) -> None:
-    difference = diff(snapshots.opened(name), twin_of(name))
+    difference = diff(snapshots.opened(name), canonical_twin(name))
     assert difference.equal, unequal_states(difference)
-    counted = [state.counted for operator in difference.operators for state in operator.states if state.a.count]
-    assert counted.count("records") > 1
+    counted_kinds = [state.counted for operator in difference.operators for state in operator.states if state.a.count]
+    assert counted_kinds.count("records") > 1
 
 
 @pytest.mark.parametrize("line", [slow("1.20"), "2"])
 def test_directory_is_equal_to_its_copy_and_differs_from_one_of_another_moment(line: str, tmp_path: Path) -> None:
     source = snapshots.opened(f"{line}-rocksdb-3to2")
     assert diff(rescaled(f"{line}-rocksdb-3to2", tmp_path).opened(), source).equal
-    other = diff(source, snapshots.opened(f"{line}-rocksdb-2to3"))
-    assert not other.equal
-    assert {state.counted for state in unequal_states(other)} == {"records"}
+    difference = diff(source, snapshots.opened(f"{line}-rocksdb-2to3"))
+    assert not difference.equal
+    assert {state.counted for state in unequal_states(difference)} == {"records"}
 
 
-@pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few_records", [1000, 3], ids=["all listed", "narrowed down"])
+def test_changed_list_and_lost_row_are_named(few_records: int, tmp_path: Path) -> None:
     """The source has the elements of the list in several files, as they were added."""
     result = rescaled(CHURN, tmp_path, "2", format="canonical")
 
-    def changed(records: list[Record]) -> list[Record]:
+    def with_longer_value(records: list[Record]) -> list[Record]:
         return [records[0]._replace(value=records[0].value + b",more"), *records[1:]]
 
-    (history, *_) = edit_records(result, "history", changed)
-    (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
-    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        first, other = sorted(
+    (list_record, *_) = edit_records(result, "history", with_longer_value)
+    (lost_record, *_) = edit_records(result, "sum", lambda records: records[1:])
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few_records):
+        list_difference, sum_difference = sorted(
             unequal_states(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state
         )
-    assert (first.state, first.differing_at_least, [d.found for d in first.differences]) == (
+    assert (
+        list_difference.state,
+        list_difference.differing_at_least,
+        [d.found for d in list_difference.differences],
+    ) == (
         "history",
         1,
         ["other value"],
     )
-    assert first.differences[0].a == f"{len(history.value)} bytes 0x{history.value[:32].hex()}" + "…" * (
-        len(history.value) > 32
-    )
-    assert (other.state, other.a.count - other.b.count) == ("sum", 1)
-    assert [(d.found, d.a, d.b) for d in other.differences] == [("only in A", f"8 bytes 0x{lost.value.hex()}", None)]
+    assert list_difference.differences[
+        0
+    ].a == f"{len(list_record.value)} bytes 0x{list_record.value[:32].hex()}" + "…" * (len(list_record.value) > 32)
+    assert (sum_difference.state, sum_difference.a.count - sum_difference.b.count) == ("sum", 1)
+    assert [(d.found, d.a, d.b) for d in sum_difference.differences] == [
+        ("only in A", f"8 bytes 0x{lost_record.value.hex()}", None)
+    ]
 
 
 def test_damaged_database_raises_snapshot_error_instead_of_difference(tmp_path: Path) -> None:
@@ -85,35 +91,35 @@ def test_damaged_database_raises_snapshot_error_instead_of_difference(tmp_path: 
     data[5] ^= 1
     table.write_bytes(data)
     with pytest.raises(SnapshotError, match="the database is damaged") as caught:
-        diff(result.opened(), twin_of(CHURN))
+        diff(result.opened(), canonical_twin(CHURN))
     assert caught.value.path == str(table)
     assert caught.value.operator
 
 
-def of_no_known_kind(operator: Operator) -> dict[str, Any]:
+def as_unknown_handles(operator: Operator) -> dict[str, Any]:
     """Describe the operator's handles as handles of an unknown kind."""
     states = [
         (subtask.index, subtask.state.managed_keyed) for subtask in operator.entry.subtasks if subtask.state is not None
     ]
-    others = tuple(OtherKeyed(i, handle, 0) for i, handle in states if handle is not None)
-    return {"databases": (), "other_keyed": others}
+    handles = tuple(OtherKeyed(i, handle, 0) for i, handle in states if handle is not None)
+    return {"databases": (), "other_keyed": handles}
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "message"),
     [
-        (of_no_known_kind, "of this kind cannot be compared"),
+        (as_unknown_handles, "of this kind cannot be compared"),
         (lambda operator: {"databases": tuple(replace(d, parsed=None) for d in operator.databases)}, "hides the names"),
     ],
 )
 def test_incomparable_databases_are_refused_with_advice(
-    change: Callable[[Operator], dict[str, Any]], what: str
+    change: Callable[[Operator], dict[str, Any]], message: str
 ) -> None:
     snapshot = snapshots.opened("2-rocksdb-native")
     changed = replace(
         snapshot, operators=tuple(replace(operator, **change(operator)) for operator in snapshot.operators)
     )
-    with pytest.raises(UnsupportedError, match=what) as caught:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         diff(changed, snapshot)
     assert caught.value.operator
     assert caught.value.advice

@@ -27,7 +27,7 @@ from support.planting import Place, Result
 CANONICAL = "2-canonical-rocksdb"
 
 
-def changed_elements(
+def change_elements(
     result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]]
 ) -> tuple[str, Place, list[bytes]]:
     """Change the elements of the first state with this mode that has two elements, or one copy, in a subtask."""
@@ -36,16 +36,16 @@ def changed_elements(
         for state in place.stream.states:
             if state.mode is mode and len(state.elements) >= (1 if mode is DistributionMode.BROADCAST else 2):
                 elements = result.elements(place)
-                before = elements[state.name]
-                result.write_elements(place, {**elements, state.name: change(before)})
-                return state.name, place, before
+                old_elements = elements[state.name]
+                result.write_elements(place, {**elements, state.name: change(old_elements)})
+                return state.name, place, old_elements
     raise AssertionError(f"no {mode.name} state")
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION])
 def test_a_doubled_element_is_named(mode: DistributionMode, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
-    name, _, _ = changed_elements(result, mode, lambda elements: [elements[0], *elements])
+    name, _, _ = change_elements(result, mode, lambda elements: [elements[0], *elements])
     state = only_unequal_state(diff_against_source(result, CANONICAL))
     (difference,) = state.differences
     assert (state.state, state.type, state.counted) == (name, mode.name, "elements")
@@ -55,7 +55,7 @@ def test_a_doubled_element_is_named(mode: DistributionMode, result_of: Callable[
 
 def test_a_changed_element_is_named(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
-    changed_elements(result, DistributionMode.SPLIT_DISTRIBUTE, lambda e: [e[0][:-1] + bytes([e[0][-1] ^ 1]), *e[1:]])
+    change_elements(result, DistributionMode.SPLIT_DISTRIBUTE, lambda e: [e[0][:-1] + bytes([e[0][-1] ^ 1]), *e[1:]])
     state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert sorted((d.found, d.a, d.b) for d in state.differences) == [
         ("only in A", "1 time", None),
@@ -67,9 +67,9 @@ def test_a_changed_element_is_named(result_of: Callable[[str], Result]) -> None:
 def test_union_state_stored_by_every_subtask_gets_a_remark(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     places = [place for place in result.places(Slot.OPERATOR) if "offsets" in result.elements(place)]
-    everything = [element for place in places for element in result.elements(place)["offsets"]]
+    all_elements = [element for place in places for element in result.elements(place)["offsets"]]
     for place in places:
-        result.write_elements(place, {**result.elements(place), "offsets": everything})
+        result.write_elements(place, {**result.elements(place), "offsets": all_elements})
     state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert state.b.count == len(places) * state.a.count
     assert state.remark == REPEATED_ELEMENTS
@@ -107,14 +107,14 @@ def test_copies_missing_because_of_another_parallelism_get_a_remark(
 ) -> None:
     """A missing copy counts as a difference, because the order of the snapshots is unknown."""
     items = DigestedItems(*([DigestedItem(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
-    compared = compare_copies(items, parallelism, lambda *_: "a copy")
-    assert (compared.difference_count, compared.remark) == (difference_count, remark)
-    assert compared.a == compared.b
+    state = compare_copies(items, parallelism, lambda *_: "a copy")
+    assert (state.difference_count, state.remark) == (difference_count, remark)
+    assert state.a == state.b
 
 
 def test_changed_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
-    name, place, _ = changed_elements(
+    name, place, _ = change_elements(
         result, DistributionMode.BROADCAST, lambda copies: [copies[0][:-1] + bytes([copies[0][-1] ^ 1])]
     )
     state = only_unequal_state(diff_against_source(result, CANONICAL))
@@ -126,7 +126,7 @@ def test_changed_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> 
 @pytest.mark.parametrize("name", [CANONICAL, "2-canonical-compressed"])
 def test_order_of_entries_of_broadcast_state_is_ignored(name: str, result_of: Callable[[str], Result]) -> None:
     result = result_of(name)
-    changed = 0
+    changed_count = 0
     for place in result.places(Slot.OPERATOR):
         stream = place.stream
         assert isinstance(stream, ElementStream)
@@ -144,8 +144,8 @@ def test_order_of_entries_of_broadcast_state_is_ignored(name: str, result_of: Ca
                 for tree in trees:
                     format_value(tree, reader)
                 entries.append(copy[begin : reader.position])
-            turned = copy[:4] + b"".join(reversed(entries))
-            changed += turned != copy
-            result.write_elements(place, {**elements, info.name: [turned]})
-    assert changed or name != CANONICAL
+            reversed_copy = copy[:4] + b"".join(reversed(entries))
+            changed_count += reversed_copy != copy
+            result.write_elements(place, {**elements, info.name: [reversed_copy]})
+    assert changed_count or name != CANONICAL
     assert diff_against_source(result, name).equal

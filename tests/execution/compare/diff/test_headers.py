@@ -21,14 +21,14 @@ CANONICAL = "2-canonical-rocksdb"
 HEAP = "2-heap-native"
 
 
-def with_operators(snapshot: Snapshot, change: Callable[[Operator], Operator]) -> Snapshot:
+def with_changed_operators(snapshot: Snapshot, change: Callable[[Operator], Operator]) -> Snapshot:
     return replace(snapshot, operators=tuple(map(change, snapshot.operators)))
 
 
 def test_other_state_type_is_a_difference() -> None:
     a = snapshots.opened(CANONICAL)
 
-    def renamed(stream: KeyedStream) -> KeyedStream:
+    def as_reducing(stream: KeyedStream) -> KeyedStream:
         assert stream.parsed is not None
         states = tuple(
             replace(info, options=(("KEYED_STATE_TYPE", "REDUCING"),)) if info.name == "last" else info
@@ -36,7 +36,7 @@ def test_other_state_type_is_a_difference() -> None:
         )
         return replace(stream, parsed=replace(stream.parsed, states=states))
 
-    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
+    b = with_changed_operators(a, lambda operator: replace(operator, keyed=tuple(map(as_reducing, operator.keyed))))
     state = only_unequal_state(diff(a, b))
     assert state.differences == (ListedDifference("other type", {}, "VALUE Long", "REDUCING Long"),)
 
@@ -49,27 +49,29 @@ def with_changed_header(directory: Path, state: str, before: bytes, after: bytes
             for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states):
                 if info.name == state:
                     file = Path(snapshot.files[stream.extent.file][0])
-                    data, raw = file.read_bytes(), info.raw.replace(before, after)
-                    assert (data.count(info.raw), len(raw), raw != info.raw) == (1, len(info.raw), True)
-                    file.write_bytes(data.replace(info.raw, raw))
+                    data, new_header = file.read_bytes(), info.raw.replace(before, after)
+                    assert (data.count(info.raw), len(new_header), new_header != info.raw) == (1, len(info.raw), True)
+                    file.write_bytes(data.replace(info.raw, new_header))
     return open_snapshot(str(directory))
 
 
 @pytest.mark.parametrize(
-    ("state", "of_a", "of_b"),
+    ("state", "type_in_a", "type_in_b"),
     [
         ("numbers", "SPLIT_DISTRIBUTE Long", "SPLIT_DISTRIBUTE Date"),
         ("no-offsets", "UNION Long", "UNION Date"),
         ("rates", "BROADCAST Long, String", "BROADCAST Date, String"),
     ],
 )
-def test_other_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
+def test_other_serializer_of_operator_state_is_a_difference(
+    tmp_path: Path, state: str, type_in_a: str, type_in_b: str
+) -> None:
     """The elements are the same bytes, if there are any."""
     b = with_changed_header(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
-    compared = only_unequal_state(diff(snapshots.opened(CANONICAL), b))
-    assert (compared.state, compared.differing_at_least) == (state, 1)
-    assert compared.differences == (ListedDifference("other type", {}, of_a, of_b),)
-    assert compared.a == compared.b
+    unequal_state = only_unequal_state(diff(snapshots.opened(CANONICAL), b))
+    assert (unequal_state.state, unequal_state.differing_at_least) == (state, 1)
+    assert unequal_state.differences == (ListedDifference("other type", {}, type_in_a, type_in_b),)
+    assert unequal_state.a == unequal_state.b
 
 
 def test_unknown_serializer_of_operator_state_is_a_difference(tmp_path: Path) -> None:
@@ -86,12 +88,12 @@ def test_unknown_serializer_of_operator_state_is_a_difference(tmp_path: Path) ->
 def test_unreadable_headers_of_operator_state_that_differ_are_a_difference(tmp_path: Path) -> None:
     """The elements are compared and equal."""
     a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
-    other = with_operators(
+    other = with_changed_operators(
         with_changed_header(b, "numbers", b"LongSerializer", b"LangSerializer"), without_operator_headers
     )
-    compared = diff(a, other)
-    assert not compared.equal
-    (operator,) = (operator for operator in compared.operators if not operator.equal)
+    snapshot_difference = diff(a, other)
+    assert not snapshot_difference.equal
+    (operator,) = (operator for operator in snapshot_difference.operators if not operator.equal)
     (difference,) = operator.differences
     assert (difference.found, difference.item) == ("other value", {"operator": "headers of operator state"})
     assert "an unknown serializer in them" in str(difference.b)
@@ -108,7 +110,9 @@ def unparsed(stream: KeyedStream) -> KeyedStream:
 
 def without_headers(snapshot: Snapshot) -> Snapshot:
     """Describe the snapshot as if the serializers of keyed state were unknown."""
-    return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unparsed, operator.keyed))))
+    return with_changed_operators(
+        snapshot, lambda operator: replace(operator, keyed=tuple(map(unparsed, operator.keyed)))
+    )
 
 
 def test_states_with_unknown_serializers_are_compared_by_number(result_of: Callable[[str], Result]) -> None:
@@ -124,9 +128,9 @@ def test_states_with_unknown_serializers_are_compared_by_number(result_of: Calla
         if info.state_type == "VALUE"
     )
     (record, *_) = edit_records(result, state, first(with_other_value))
-    compared = only_unequal_state(diff(a, without_headers(result.opened())))
-    assert compared.state.startswith("state ")
-    assert compared.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
+    unequal_state = only_unequal_state(diff(a, without_headers(result.opened())))
+    assert unequal_state.state.startswith("state ")
+    assert unequal_state.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
 
 
 def test_states_with_unknown_serializers_in_different_headers_are_refused() -> None:
@@ -141,10 +145,12 @@ def test_heap_states_in_another_order_with_an_unknown_serializer_are_refused(
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     a = snapshots.opened(HEAP)
 
-    def turned(stream: KeyedStream) -> KeyedStream:
+    def with_reversed_states(stream: KeyedStream) -> KeyedStream:
         assert stream.parsed is not None
         return replace(stream, parsed=replace(stream.parsed, states=stream.parsed.states[::-1]))
 
-    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(turned, operator.keyed))))
+    b = with_changed_operators(
+        a, lambda operator: replace(operator, keyed=tuple(map(with_reversed_states, operator.keyed)))
+    )
     with pytest.raises(UnsupportedError, match="heap backend do not mark where a state begins"):
         diff(a, b)

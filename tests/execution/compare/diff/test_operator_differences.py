@@ -36,9 +36,11 @@ def keyed(*states: bytes, key: bytes = STRING) -> Operator:
     return operator("counts", keyed=tuple(own_stream(i, 2, 128, Framing.CANONICAL, header) for i in range(2)))
 
 
-def with_elements(*headers: bytes, known: bool = True) -> Operator:
-    read = [read_operator_state_header(header, "") if known else header for header in headers]
-    return operator("counts", elements=tuple(element_stream(i, STATES, header) for i, header in enumerate(read)))
+def with_elements(*headers: bytes, is_parsed: bool = True) -> Operator:
+    parsed_headers = [read_operator_state_header(header, "") if is_parsed else header for header in headers]
+    return operator(
+        "counts", elements=tuple(element_stream(i, STATES, header) for i, header in enumerate(parsed_headers))
+    )
 
 
 def with_coordinator(name: str, data: bytes = b"state") -> Operator:
@@ -46,12 +48,12 @@ def with_coordinator(name: str, data: bytes = b"state") -> Operator:
     return replace(plain, entry=replace(plain.entry, coordinator=InlineStream(name, data)))
 
 
-def finished_operator(*finished: int) -> Operator:
+def finished_operator(*finished_subtasks: int) -> Operator:
     """Return an operator with two subtasks, of which those with these numbers have finished; without numbers, all."""
-    partly_finished = operator("counts", finished=finished)
+    partly_finished = operator("counts", finished=finished_subtasks)
     return (
         partly_finished
-        if finished
+        if finished_subtasks
         else replace(partly_finished, entry=replace(partly_finished.entry, subtasks=(), fully_finished=True))
     )
 
@@ -80,10 +82,12 @@ def test_finished_subtasks_are_compared(a: Operator, b: Operator, states: tuple[
 
 
 def test_key_types_are_compared_if_both_sides_know_them() -> None:
-    by_text, by_number = keyed(keyed_state("count")), keyed(keyed_state("count"), key=INT)
-    assert differences(by_text, by_text) == []
-    assert differences(by_text, operator("counts")) == []
-    assert differences(by_text, by_number) == [ListedDifference("other type", {"operator": "key"}, "String", "Int")]
+    keyed_by_text, keyed_by_number = keyed(keyed_state("count")), keyed(keyed_state("count"), key=INT)
+    assert differences(keyed_by_text, keyed_by_text) == []
+    assert differences(keyed_by_text, operator("counts")) == []
+    assert differences(keyed_by_text, keyed_by_number) == [
+        ListedDifference("other type", {"operator": "key"}, "String", "Int")
+    ]
 
 
 def test_handle_of_the_coordinator_is_compared_by_name() -> None:
@@ -94,18 +98,18 @@ def test_handle_of_the_coordinator_is_compared_by_name() -> None:
 
 
 def test_headers_are_compared_as_bytes_only_if_one_has_an_unknown_serializer() -> None:
-    old, new = operator_header((list_state("list"),)), operator_header((list_state("list", LONG),))
-    assert differences(with_elements(old), with_elements(new)) == []
-    assert differences(with_elements(old, known=False), with_elements(old)) == []
-    (difference,) = differences(with_elements(old, known=False), with_elements(new))
+    old_header, new_header = operator_header((list_state("list"),)), operator_header((list_state("list", LONG),))
+    assert differences(with_elements(old_header), with_elements(new_header)) == []
+    assert differences(with_elements(old_header, is_parsed=False), with_elements(old_header)) == []
+    (difference,) = differences(with_elements(old_header, is_parsed=False), with_elements(new_header))
     assert difference.item == {"operator": "headers of operator state"}
-    assert difference.a == f"{len(old)} bytes, with an unknown serializer in them"
+    assert difference.a == f"{len(old_header)} bytes, with an unknown serializer in them"
 
 
 def test_types_of_states_are_listed_by_name() -> None:
-    some = keyed(keyed_state("count"), keyed_state("names", STRING, "LIST"))
-    assert state_types(some) == {"count": "VALUE Long", "names": "LIST String"}
-    assert state_types(replace(some, dropped_states=frozenset({"count"}))) == {"names": "LIST String"}
+    two_states = keyed(keyed_state("count"), keyed_state("names", STRING, "LIST"))
+    assert state_types(two_states) == {"count": "VALUE Long", "names": "LIST String"}
+    assert state_types(replace(two_states, dropped_states=frozenset({"count"}))) == {"names": "LIST String"}
     assert state_types(None) == {}
 
 

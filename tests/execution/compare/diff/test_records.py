@@ -30,43 +30,43 @@ CANONICAL = "2-canonical-rocksdb"
 HEAP, RAW = "2-heap-native", "2-raw"
 
 
-def in_words(state: str, record: Record) -> dict[str, str]:
+def described_item(state: str, record: Record) -> dict[str, str]:
     """Return the description of a record of the job `everything`, whose keys are short strings."""
     time = record.key[:8] if state.startswith("_timer") else b""
     key = record.key[len(time) :]
-    units, text = key[0] - 1, key[1:]
-    name = {"key": '"' + read_units(text, units) + '"'}
+    unit_count, key_text = key[0] - 1, key[1:]
+    item = {"key": '"' + read_code_units(key_text, unit_count) + '"'}
     if time:
-        name["time"] = str(int.from_bytes(time, "big") - (1 << 63))
-    return name
+        item["time"] = str(int.from_bytes(time, "big") - (1 << 63))
+    return item
 
 
-def read_units(text: bytes, units: int) -> str:
-    out, at = [], 0
-    for _ in range(units):
+def read_code_units(text: bytes, unit_count: int) -> str:
+    code_units, position = [], 0
+    for _ in range(unit_count):
         value = shift = 0
         while True:
-            value |= (text[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if text[at - 1] < 0x80:
+            value |= (text[position] & 0x7F) << shift
+            position, shift = position + 1, shift + 7
+            if text[position - 1] < 0x80:
                 break
-        out.append(value)
-    return b"".join(unit.to_bytes(2, "big") for unit in out).decode("utf-16-be")
+        code_units.append(value)
+    return b"".join(unit.to_bytes(2, "big") for unit in code_units).decode("utf-16-be")
 
 
-@pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
+@pytest.mark.parametrize("few_records", [1000, 3], ids=["all listed", "narrowed down"])
 @pytest.mark.parametrize("state", ["last", "history", "sum", "kinds"])
-def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str], Result]) -> None:
+def test_a_changed_value_is_named(state: str, few_records: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     (record, *_) = edit_records(result, state, first(with_other_value))
-    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        compared = only_unequal_state(diff_against_source(result, CANONICAL))
-    (difference,) = compared.differences
-    assert (compared.state, compared.counted, compared.differing_at_least) == (state, "records", 1)
-    assert compared.a.count == compared.b.count
-    assert compared.a.digest != compared.b.digest
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few_records):
+        unequal_state = only_unequal_state(diff_against_source(result, CANONICAL))
+    (difference,) = unequal_state.differences
+    assert (unequal_state.state, unequal_state.counted, unequal_state.differing_at_least) == (state, "records", 1)
+    assert unequal_state.a.count == unequal_state.b.count
+    assert unequal_state.a.digest != unequal_state.b.digest
     assert difference.found == "other value"
-    assert difference.item["key"] == in_words(state, record)["key"]
+    assert difference.item["key"] == described_item(state, record)["key"]
     assert set(difference.item) == ({"key", "user_key"} if state == "kinds" else {"key"})
     assert record.value.hex()[:64] in (difference.a or "")
     assert difference.a != difference.b
@@ -83,51 +83,55 @@ def test_differing_bytes_of_a_long_value_are_shown(result_of: Callable[[str], Re
     assert difference.b == f"5,000 bytes from byte 96 on 0x00000000{1:02x}{bytes(27).hex()}…"
 
 
-@pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_lost_record_and_doubled_record_are_named(few: int, result_of: Callable[[str], Result]) -> None:
+@pytest.mark.parametrize("few_records", [1000, 3], ids=["all listed", "narrowed down"])
+def test_lost_record_and_doubled_record_are_named(few_records: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
-    (lost, *_) = edit_records(result, "last", first(lambda _: []))
-    (doubled, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
-    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        fewer, other = unequal_states(diff_against_source(result, CANONICAL))
-    size = f"8 bytes 0x{lost.value.hex()}"
-    assert fewer.differences == (ListedDifference("only in A", in_words("last", lost), size, None),)
-    assert fewer.a.count == fewer.b.count + 1
-    (difference,) = other.differences
-    assert (difference.found, difference.item) == ("other number", in_words("sum", doubled))
+    (lost_record, *_) = edit_records(result, "last", first(lambda _: []))
+    (doubled_record, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few_records):
+        last_state, sum_state = unequal_states(diff_against_source(result, CANONICAL))
+    described_value = f"8 bytes 0x{lost_record.value.hex()}"
+    assert last_state.differences == (
+        ListedDifference("only in A", described_item("last", lost_record), described_value, None),
+    )
+    assert last_state.a.count == last_state.b.count + 1
+    (difference,) = sum_state.differences
+    assert (difference.found, difference.item) == ("other number", described_item("sum", doubled_record))
     assert (difference.b or "").startswith("2 records")
 
 
 def test_a_changed_timer_is_named(result_of: Callable[[str], Result]) -> None:
     result, state = result_of(CANONICAL), "_timer_state/event_alarms"
 
-    def later(record: Record) -> list[Record]:
+    def with_other_time(record: Record) -> list[Record]:
         return [record._replace(key=record.key[:7] + bytes([record.key[7] ^ 1]) + record.key[8:])]
 
-    (record, *_) = edit_records(result, state, first(later))
-    compared = only_unequal_state(diff_against_source(result, CANONICAL))
-    assert {(d.found, d.item["time"], d.item["key"]) for d in compared.differences} == {
-        ("only in A", in_words(state, record)["time"], in_words(state, record)["key"]),
-        ("only in B", in_words(state, later(record)[0])["time"], in_words(state, record)["key"]),
+    (record, *_) = edit_records(result, state, first(with_other_time))
+    unequal_state = only_unequal_state(diff_against_source(result, CANONICAL))
+    assert {(d.found, d.item["time"], d.item["key"]) for d in unequal_state.differences} == {
+        ("only in A", described_item(state, record)["time"], described_item(state, record)["key"]),
+        ("only in B", described_item(state, with_other_time(record)[0])["time"], described_item(state, record)["key"]),
     }
 
 
-@pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_first_ten_differences_are_named_and_all_are_counted(few: int, result_of: Callable[[str], Result]) -> None:
+@pytest.mark.parametrize("few_records", [1000, 3], ids=["all listed", "narrowed down"])
+def test_first_ten_differences_are_named_and_all_are_counted(
+    few_records: int, result_of: Callable[[str], Result]
+) -> None:
     result = result_of(CANONICAL)
 
-    def all_changed(records: list[Record]) -> list[Record]:
+    def with_other_values(records: list[Record]) -> list[Record]:
         return [changed for record in records for changed in with_other_value(record)]
 
-    records = edit_records(result, "by-parity", all_changed, everywhere=True)
+    records = edit_records(result, "by-parity", with_other_values, everywhere=True)
     assert len(records) > 10
-    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few_records):
         state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert len(state.differences) == 10
     assert state.a.count == len(records)
     assert (
         state.differing_at_least == len(records)
-        if few > len(records)
+        if few_records > len(records)
         else 10 <= state.differing_at_least <= len(records)
     )
     assert {difference.found for difference in state.differences} == {"other value"}
@@ -158,9 +162,9 @@ def test_differing_whole_key_groups_are_named(
 def test_difference_document_has_verdict_counts_and_digests(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     edit_records(result, "last", first(lambda _: []))
-    document = diff_against_source(result, CANONICAL)
-    assert (document.equal, document.verdict) == (False, "different")
-    (state,) = [state for operator in document.operators for state in operator.states if not state.equal]
+    difference = diff_against_source(result, CANONICAL)
+    assert (difference.equal, difference.verdict) == (False, "different")
+    (state,) = [state for operator in difference.operators for state in operator.states if not state.equal]
     assert (state.state, state.differing_at_least, len(state.differences)) == ("last", 1, 1)
     assert state.a.count == state.b.count + 1
     assert len(state.a.digest) == 32

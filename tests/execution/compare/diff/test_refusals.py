@@ -17,7 +17,7 @@ CANONICAL = "2-canonical-rocksdb"
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "what"),
+    ("a", "b", "message"),
     [
         ("2-canonical-hashmap", "2-heap-checkpoint", "only one snapshot is in the heap backend's format"),
         ("2-unaligned", "2-unaligned", "records in flight"),
@@ -25,11 +25,11 @@ CANONICAL = "2-canonical-rocksdb"
     ],
 )
 def test_incomparable_snapshots_are_refused_with_advice(
-    a: str, b: str, what: str, monkeypatch: pytest.MonkeyPatch
+    a: str, b: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a known layout, heap state can only be compared as whole key groups."""
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
-    with pytest.raises(UnsupportedError, match=what) as caught:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         diff(snapshots.opened(a), snapshots.opened(b))
     assert caught.value.operator
     assert caught.value.advice

@@ -34,18 +34,18 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     """Return the plan of a later checkpoint's result, which continues the earlier one's; both checkpoints are equal."""
     folder = tmp_path_factory.mktemp("continued")
     earlier, later = (edited.relocated("2-rocksdb-native", folder / name) for name in ("earlier", "later"))
-    base(earlier, folder / "base", "3")
+    publish_base(earlier, folder / "base", "3")
     plan = plan_continued(str(later), str(folder / "target"), str(folder / "base"), ["3"], ["1000"])
     move(plan, InProcessTasks())
     return plan
 
 
-def base(earlier: Path, target: Path, parallelism: str) -> None:
+def publish_base(earlier: Path, target: Path, parallelism: str) -> None:
     execute_without_spark(plan_rescale(str(earlier), str(target), [parallelism], max_parallelism=["1000"]))
 
 
 @dataclass(frozen=True)
-class ChangedTasks(InProcessTasks):
+class TallyAddingTasks(InProcessTasks):
     """Tasks whose comparison of changes also returns `tallies`; with `only_once`, only the first comparison does."""
 
     tallies: tuple[ChangeTally, ...] = ()
@@ -60,11 +60,13 @@ class ChangedTasks(InProcessTasks):
         return results if self.only_once and len(self.runs) > 1 else [*results, *self.tallies]
 
 
-def proof(plan: Plan, *tallies: ChangeTally, only_once: bool = False) -> CertifiedOperator:
+def prove(plan: Plan, *tallies: ChangeTally, only_once: bool = False) -> CertifiedOperator:
     """Return the proof of the continued operator, whose changes include the tallies."""
-    (number,) = continued_operator_indices(plan)
-    tasks = ChangedTasks(tallies=tuple(tally._replace(operator_index=number) for tally in tallies), only_once=only_once)
-    return validate_coverage(plan, tasks, Proof.CHANGES).operators[number]
+    (operator_index,) = continued_operator_indices(plan)
+    tasks = TallyAddingTasks(
+        tallies=tuple(tally._replace(operator_index=operator_index) for tally in tallies), only_once=only_once
+    )
+    return validate_coverage(plan, tasks, Proof.CHANGES).operators[operator_index]
 
 
 def tally(in_result: bool, digest: StateDigest | None = None, deletions: int = 0) -> ChangeTally:
@@ -72,8 +74,8 @@ def tally(in_result: bool, digest: StateDigest | None = None, deletions: int = 0
 
 
 def test_changes_are_counted_and_digested_by_state(plan: Plan) -> None:
-    unchanged = proof(plan)
-    changed = proof(
+    unchanged = prove(plan)
+    changed = prove(
         plan,
         tally(False, StateDigest(2, MODULUS - 5), 1),
         tally(False, StateDigest(1, 7)),
@@ -100,46 +102,46 @@ def test_changes_are_counted_and_digested_by_state(plan: Plan) -> None:
 )
 def test_changes_that_only_one_side_has_are_found(plan: Plan, source: ChangeTally, result: ChangeTally) -> None:
     with pytest.raises(IntegrityError, match="the changes since the base differ") as caught:
-        proof(plan, source, result)
+        prove(plan, source, result)
     assert (caught.value.operator, caught.value.state) == (OPERATOR, STATE)
 
 
 @pytest.mark.parametrize(("in_result", "side"), [(False, "source"), (True, "result")])
 def test_misread_of_a_change_is_worth_another_try(plan: Plan, in_result: bool, side: str) -> None:
     with pytest.raises(StoreError, match=f"two reads of the {side} differ"):
-        proof(plan, tally(in_result, StateDigest(1, 5)), only_once=True)
+        prove(plan, tally(in_result, StateDigest(1, 5)), only_once=True)
 
 
 def test_damaged_manifest_of_the_result_is_not_blamed_on_the_source(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def damaged(snapshot: Snapshot, *contents: SnapshotFiles) -> Snapshot:
+    def fail_for_target(snapshot: Snapshot, *contents: SnapshotFiles) -> Snapshot:
         if snapshot.directory == plan.target:
             raise SnapshotError("the MANIFEST is damaged")
         return with_tables(snapshot, *contents)
 
     for module in (change_proof, directories):
-        monkeypatch.setattr(module, "with_tables", damaged)
+        monkeypatch.setattr(module, "with_tables", fail_for_target)
     with pytest.raises(IntegrityError, match="the result cannot be read back: the MANIFEST is damaged"):
-        proof(plan)
+        prove(plan)
 
 
 def test_base_must_be_the_result_that_the_plan_was_made_for(plan: Plan, tmp_path: Path) -> None:
     earlier = edited.relocated("2-rocksdb-native", tmp_path / "earlier")
-    base(earlier, tmp_path / "base", "3")
-    continued = plan_continued(plan.source, str(tmp_path / "target"), str(tmp_path / "base"), ["3"], ["1000"])
-    move(continued, InProcessTasks())
-    for place in (tmp_path / "base", tmp_path / "base.rescale"):
-        shutil.rmtree(place)
-    base(earlier, tmp_path / "base", "2")
+    publish_base(earlier, tmp_path / "base", "3")
+    continued_plan = plan_continued(plan.source, str(tmp_path / "target"), str(tmp_path / "base"), ["3"], ["1000"])
+    move(continued_plan, InProcessTasks())
+    for directory in (tmp_path / "base", tmp_path / "base.rescale"):
+        shutil.rmtree(directory)
+    publish_base(earlier, tmp_path / "base", "2")
     with pytest.raises(RequestError, match="the base is not the result that the plan was made for") as caught:
-        validate_coverage(continued, InProcessTasks(), Proof.CHANGES)
+        validate_coverage(continued_plan, InProcessTasks(), Proof.CHANGES)
     assert caught.value.advice == "plan again"
 
 
 def test_operators_without_a_base_are_not_proven_by_changes(plan: Plan) -> None:
-    (number,) = continued_operator_indices(plan)
-    rekeying = plan.operators[number].rekeying
+    (operator_index,) = continued_operator_indices(plan)
+    rekeying = plan.operators[operator_index].rekeying
     assert rekeying is not None
-    whole = replace(plan.operators[number], rekeying=replace(rekeying, bases=()))
-    assert continued_operator_indices(replace(plan, operators=(whole,))) == ()
+    without_base = replace(plan.operators[operator_index], rekeying=replace(rekeying, bases=()))
+    assert continued_operator_indices(replace(plan, operators=(without_base,))) == ()

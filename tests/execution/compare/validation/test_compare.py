@@ -37,41 +37,41 @@ def comparer(tmp_path: Path) -> MakeComparer:
     return make
 
 
-def groups(*lengths: int, at: tuple[int, int] = (2, 4), first: int = 5) -> tuple[GroupPair, ...]:
-    pairs, before = [], 0
+def group_pairs(*lengths: int, starts: tuple[int, int] = (2, 4), first_key_group: int = 5) -> tuple[GroupPair, ...]:
+    pairs, length_before = [], 0
     for i, length in enumerate(lengths):
-        source, other = (Extent(1, begin + before, length) for begin in at)
-        pairs.append(GroupPair(first + i, source, other))
-        before += length
+        source, result = (Extent(1, begin + length_before, length) for begin in starts)
+        pairs.append(GroupPair(first_key_group + i, source, result))
+        length_before += length
     return tuple(pairs)
 
 
-def check(pairs: Sequence[GroupPair]) -> GroupCheck:
+def group_check(pairs: Sequence[GroupPair]) -> GroupCheck:
     return GroupCheck(3, "op", Slot.RAW_KEYED, tuple(pairs))
 
 
 def test_key_groups_are_summed_up_in_one_digest(comparer: MakeComparer) -> None:
-    tally = comparer(SOURCE, RESULT)(check(groups(3, 0, 5)))
+    tally = comparer(SOURCE, RESULT)(group_check(group_pairs(3, 0, 5)))
     parts = zip((b"abc", b"", b"defgh"), range(5, 8), strict=True)
     expected = sum(digest([digest([data]).to_bytes(16, "little")], seed=group) for data, group in parts) % MODULUS
     assert tally == Tally(3, Slot.RAW_KEYED, True, 0, "", None, 3, 8, expected)
 
 
 def test_digest_depends_on_which_key_group_has_which_bytes(comparer: MakeComparer) -> None:
-    tally = comparer(SOURCE, RESULT)(check(groups(3, 5)))
-    others = [groups(3, 5, first=6), groups(5, 3), groups(8)]
-    assert tally.digest_sum not in [comparer(SOURCE, RESULT)(check(pairs)).digest_sum for pairs in others]
+    tally = comparer(SOURCE, RESULT)(group_check(group_pairs(3, 5)))
+    other_pairs = [group_pairs(3, 5, first_key_group=6), group_pairs(5, 3), group_pairs(8)]
+    assert tally.digest_sum not in [comparer(SOURCE, RESULT)(group_check(pairs)).digest_sum for pairs in other_pairs]
 
 
-@pytest.mark.parametrize("at", range(8))
-def test_changed_byte_of_key_group_is_found(at: int, comparer: MakeComparer) -> None:
+@pytest.mark.parametrize("byte_index", range(8))
+def test_changed_byte_of_key_group_is_found(byte_index: int, comparer: MakeComparer) -> None:
     changed = bytearray(RESULT)
-    changed[4 + at] ^= 1
+    changed[4 + byte_index] ^= 1
     with pytest.raises(
-        IntegrityError, match=f"key group {5 if at < 3 else 6} differs between the result and the source"
+        IntegrityError, match=f"key group {5 if byte_index < 3 else 6} differs between the result and the source"
     ) as caught:
-        comparer(SOURCE, bytes(changed))(check(groups(3, 5)))
-    assert (caught.value.operator, caught.value.offset) == ("op", 4 if at < 3 else 7)
+        comparer(SOURCE, bytes(changed))(group_check(group_pairs(3, 5)))
+    assert (caught.value.operator, caught.value.offset) == ("op", 4 if byte_index < 3 else 7)
     assert str(caught.value.path).endswith("/result")
     assert str(caught.value.expected).startswith("digest ")
     assert str(caught.value.found).startswith("digest ")
@@ -80,24 +80,24 @@ def test_changed_byte_of_key_group_is_found(at: int, comparer: MakeComparer) -> 
 
 
 def test_different_lengths_are_found(comparer: MakeComparer) -> None:
-    pairs, other = groups(3, 5)
-    shorter = other._replace(result=Extent(1, 7, 4))
+    first, second = group_pairs(3, 5)
+    shorter = second._replace(result=Extent(1, 7, 4))
     with pytest.raises(IntegrityError, match="key group 6"):
-        comparer(SOURCE, RESULT)(check((pairs, shorter)))
+        comparer(SOURCE, RESULT)(group_check((first, shorter)))
     with pytest.raises(IntegrityError, match="key group 5"):
-        comparer(SOURCE, RESULT)(check((pairs._replace(source=Extent(1, 2, 2)),)))
+        comparer(SOURCE, RESULT)(group_check((first._replace(source=Extent(1, 2, 2)),)))
 
 
 def test_key_group_missing_in_source_must_be_an_empty_block(comparer: MakeComparer) -> None:
     pair = GroupPair(9, None, Extent(1, 4, 3), filler=b"abc")
-    tally = comparer(b"", RESULT)(check((pair,)))
+    tally = comparer(b"", RESULT)(group_check((pair,)))
     assert (tally.item_count, tally.size) == (1, 3)
     with pytest.raises(IntegrityError, match="key group 9"):
-        comparer(b"", RESULT)(check((pair._replace(filler=b"abd"),)))
+        comparer(b"", RESULT)(group_check((pair._replace(filler=b"abd"),)))
 
 
-def two_states(first: int, second: int) -> bytes:
-    return write_group(0, [Record(first, b"k", b"v"), Record(second, b"l", b"w")], 128)
+def group_of_two_states(first_id: int, second_id: int) -> bytes:
+    return write_group(0, [Record(first_id, b"k", b"v"), Record(second_id, b"l", b"w")], 128)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -105,12 +105,12 @@ def test_state_ids_are_translated(compressed: bool, comparer: MakeComparer) -> N
     def stored(data: bytes) -> bytes:
         return plain_stream(data) if compressed else data
 
-    source, result, wrong = (stored(two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
+    source, result, wrong = (stored(group_of_two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
     whole = Extent(1, 0, len(source))
     pair = GroupPair(0, whole, whole, (1, 0), compressed)
-    assert comparer(source, result)(check((pair,))).item_count == 1
+    assert comparer(source, result)(group_check((pair,))).item_count == 1
     with pytest.raises(IntegrityError, match="key group 0"):
-        comparer(source, wrong)(check((pair,)))
+        comparer(source, wrong)(group_check((pair,)))
 
 
 def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:
@@ -151,14 +151,14 @@ def test_unreadable_file_is_blamed_on_the_side_that_holds_it(comparer: MakeCompa
     with pytest.raises(IntegrityError, match="cannot be read back") as caught:
         comparer(SOURCE, RESULT[:6])(element_check(True, 3, 5))
     assert (caught.value.operator, caught.value.offset) == ("op", 4)
-    with pytest.raises(SnapshotError) as damaged:
+    with pytest.raises(SnapshotError) as caught_in_source:
         comparer(SOURCE[:6], RESULT)(element_check(False, 3, 5))
-    assert not isinstance(damaged.value, IntegrityError)
-    assert damaged.value.operator == "op"
+    assert not isinstance(caught_in_source.value, IntegrityError)
+    assert caught_in_source.value.operator == "op"
     with pytest.raises(IntegrityError, match="cannot be read back"):
-        comparer(SOURCE, RESULT[:6])(check(groups(3, 5)))
+        comparer(SOURCE, RESULT[:6])(group_check(group_pairs(3, 5)))
     with pytest.raises(SnapshotError):
-        comparer(SOURCE[:6], RESULT)(check(groups(3, 5)))
+        comparer(SOURCE[:6], RESULT)(group_check(group_pairs(3, 5)))
 
 
 @pytest.fixture
@@ -166,38 +166,38 @@ def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]
     """Return a function that spoils the first read of a side: it flips a bit in the first byte, or breaks off."""
     chunks = SnapshotFiles.chunks
 
-    def plant(side: str, broken: bool) -> None:
-        first = [side]
+    def plant(side: str, is_cut_off: bool) -> None:
+        pending_sides = [side]
 
-        def once(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
+        def misread(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
             read = b"".join(chunks(files, extent, *more))
-            if files.uri(extent).endswith(f"/{side}") and first:
-                first.clear()
-                if broken:
+            if files.uri(extent).endswith(f"/{side}") and pending_sides:
+                pending_sides.clear()
+                if is_cut_off:
                     raise SnapshotError("a read that broke off", path=files.uri(extent))
                 read = bytes([read[0] ^ 1]) + read[1:]
             yield read
 
-        monkeypatch.setattr(SnapshotFiles, "chunks", once)
+        monkeypatch.setattr(SnapshotFiles, "chunks", misread)
 
     return plant
 
 
 @pytest.mark.parametrize("side", ["source", "result"])
-@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("is_cut_off", [False, True])
 def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
-    side: str, broken: bool, comparer: MakeComparer, misread_once: Callable[[str, bool], None]
+    side: str, is_cut_off: bool, comparer: MakeComparer, misread_once: Callable[[str, bool], None]
 ) -> None:
     checks: list[GroupCheck | FileCheck | ElementCheck] = [
-        check(groups(3, 5)),
+        group_check(group_pairs(3, 5)),
         FileCheck(3, "op", FilePair(0, "CURRENT", Extent(1, 2, 8), Extent(1, 4, 8))),
     ]
     checks += (
-        [element_check(side == "result", 3, 5)] if broken else []
+        [element_check(side == "result", 3, 5)] if is_cut_off else []
     )  # flipped bits in elements show only when tallies are compared
-    for doubtful in checks:
+    for check in checks:
         compare = comparer(SOURCE, RESULT)
-        misread_once(side, broken)
+        misread_once(side, is_cut_off)
         with pytest.raises(StoreError, match=f"two reads of the {side} differ") as caught:
-            compare(doubtful)
+            compare(check)
         assert caught.value.operator == "op"

@@ -50,9 +50,9 @@ def test_directories_made_of_whole_files_list_the_files_left_to_compare(
 def test_options_file_is_compared_with_the_source_of_the_first_key_groups(
     source: WrittenSnapshot, result: WrittenSnapshot
 ) -> None:
-    turned = HALVES[::-1]
-    old = source.of(*turned)
-    directories = compared(old, result.of((0, 15, assembled(turned, old, 0, 15))))
+    reversed_halves = HALVES[::-1]
+    old = source.of(*reversed_halves)
+    directories = compared(old, result.of((0, 15, assembled(reversed_halves, old, 0, 15))))
     assert contents(old, directories[0].small_files[0].source) == b"# of the first\n"
 
 
@@ -70,9 +70,11 @@ def test_files_referred_to_in_the_source_are_not_compared(source: WrittenSnapsho
     """Copies and files of the source may stand side by side in one directory."""
     parts = [(0, 15, directory(rows(4, 0, 7), rows(5, 8, 15, size=102), rows(6, 1, 2, size=104)))]
     old = source.of(*parts)
-    (theirs,) = old.operators[0].databases
-    for same in range(4):
-        uris = [old.files[file.extent.file][0] for file in theirs.files if file.name.endswith(".sst")][:same]
+    (source_database,) = old.operators[0].databases
+    for referred_count in range(4):
+        uris = [old.files[file.extent.file][0] for file in source_database.files if file.name.endswith(".sst")][
+            :referred_count
+        ]
         extents = {}
         for name, data in assembled(parts, old, 0, 15).items():
             equal_uris = [uri for uri in uris if Path(uri).read_bytes() == data]
@@ -84,7 +86,7 @@ def test_files_referred_to_in_the_source_are_not_compared(source: WrittenSnapsho
             directory_pair.same_file_count,
             len(directory_pair.copies),
             directory_pair.deleted_range_count,
-        ) == (3, same, 3 - same, 0)
+        ) == (3, referred_count, 3 - referred_count, 0)
 
 
 @pytest.mark.parametrize("level", [0, 2])
@@ -112,8 +114,8 @@ def test_directory_may_cover_more_key_groups_than_its_source(source: WrittenSnap
 
 
 def test_deleted_ranges_of_the_source_count_as_copied_files(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
-    deleted, data = deletion(5, 1, 3, 4)
-    parts = [(0, 15, directory(rows(4, 0, 7), deleted, rows(6, 8, 15, 5), _000005=data))]
+    range_file, data = deletion(5, 1, 3, 4)
+    parts = [(0, 15, directory(rows(4, 0, 7), range_file, rows(6, 8, 15, 5), _000005=data))]
     old = source.of(*parts)
     new_parts = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 3), (4, 15))]
     directories = compared(old, result.of(*new_parts))

@@ -23,31 +23,33 @@ from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import operator, own_stream
 
 
-def canonical(maximum: int) -> Operator:
-    return operator("op", 2, maximum, keyed=tuple(own_stream(i, 2, maximum, Framing.CANONICAL) for i in range(2)))
+def canonical_operator(max_parallelism: int) -> Operator:
+    return operator(
+        "op", 2, max_parallelism, keyed=tuple(own_stream(i, 2, max_parallelism, Framing.CANONICAL) for i in range(2))
+    )
 
 
 @pytest.fixture
 def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
     """Record the snapshots whose MANIFESTs are read."""
-    looked: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
 
-    def looking(snapshot: Snapshot, *more: Any) -> Snapshot:
-        looked.append(snapshot)
+    def recording_with_tables(snapshot: Snapshot, *more: Any) -> Snapshot:
+        snapshots.append(snapshot)
         return with_tables(snapshot, *more)
 
-    monkeypatch.setattr(directories, "with_tables", looking)
-    return looked
+    monkeypatch.setattr(directories, "with_tables", recording_with_tables)
+    return snapshots
 
 
 def test_unchanged_directories_are_compared_without_reading_manifests(
     source: WrittenSnapshot, result: WrittenSnapshot, snapshots_read: list[Snapshot]
 ) -> None:
     """This holds even if another operator is compared by records."""
-    changes = canonical(MAXIMUM), canonical(2 * MAXIMUM)
+    other_operators = canonical_operator(MAXIMUM), canonical_operator(2 * MAXIMUM)
     old, new = (
         side.snapshot(*(side.database(i, *part) for i, part in enumerate(HALVES)), others=[other])
-        for side, other in zip((source, result), changes, strict=True)
+        for side, other in zip((source, result), other_operators, strict=True)
     )
     other, directories = match_directories(old, new)
     assert other == {}
@@ -59,8 +61,13 @@ def test_unchanged_directories_are_compared_without_reading_manifests(
         (1, 0, 2, 0),
     ]
     for directory_pair in directories.values():
-        small = [pair.name for pair in directory_pair.small_files]
-        assert small == [f"the states of subtask {directory_pair.subtask}", CURRENT, MANIFEST_NAME, "OPTIONS-000006"]
+        small_names = [pair.name for pair in directory_pair.small_files]
+        assert small_names == [
+            f"the states of subtask {directory_pair.subtask}",
+            CURRENT,
+            MANIFEST_NAME,
+            "OPTIONS-000006",
+        ]
     assert snapshots_read == []
 
 
@@ -75,11 +82,11 @@ def test_manifests_that_were_read_before_are_not_read_again(
     assert match_directories(opened, new) == expected
     assert snapshots_read == [old, new, new]
     databases = opened.operators[0].databases
-    some = replace(
+    half_opened = replace(
         opened, operators=(replace(opened.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
     )
-    assert match_directories(some, new) == expected
-    assert snapshots_read == [old, new, new, some, new]
+    assert match_directories(half_opened, new) == expected
+    assert snapshots_read == [old, new, new, half_opened, new]
 
 
 def test_manifest_that_was_not_read_raises_value_error(
@@ -93,8 +100,8 @@ def test_manifest_that_was_not_read_raises_value_error(
 
 
 def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes() -> None:
-    owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
-    old = operator("op", 2, MAXIMUM, databases=tuple(owns))
+    databases = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
+    old = operator("op", 2, MAXIMUM, databases=tuple(databases))
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
     raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), timer_services=(service,))
     with_timers = replace(old, raw_keyed=(raw,))
@@ -103,8 +110,8 @@ def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes(
     assert is_comparable_by_files(with_timers, with_timers)
     assert is_comparable_by_files(old, with_timers)
     assert not is_comparable_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
-    assert not is_comparable_by_files(old, canonical(MAXIMUM))
-    assert not is_comparable_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
+    assert not is_comparable_by_files(old, canonical_operator(MAXIMUM))
+    assert not is_comparable_by_files(canonical_operator(MAXIMUM), canonical_operator(MAXIMUM))
     assert not is_comparable_by_files(replace(old, dropped_states=frozenset({"one"})), old)
     assert not is_comparable_by_files(with_timers, old)
 
@@ -116,7 +123,7 @@ def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by
     old = source.of(*HALVES)
     result_databases = thirds(old)
     directories = tuple(result.database(i, *part) for i, part in enumerate(result_databases))
-    before, after = canonical(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
+    before, after = canonical_operator(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
     assert not is_comparable_by_files(before, after)
     other = operator("moves", 2, 2 * MAXIMUM, databases=old.operators[0].databases)
     assert not is_comparable_by_files(other, after)

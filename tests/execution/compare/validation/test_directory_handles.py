@@ -23,7 +23,7 @@ from support.pipeline import certify, plan_rescale
 from support.planting import Result
 
 NATIVE = "2-rocksdb-native"
-PARALLELISM = {"as they were": (), "of whole files": ("3",)}
+PARALLELISM_BY_KIND = {"as they were": (), "of whole files": ("3",)}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Spoilt(Result):
         subtasks = (subtask for entry in self.opened().metadata.operators for subtask in entry.subtasks)
         return [handle for subtask in subtasks if (handle := handle_of(subtask))]
 
-    def in_directories(self, change: Callable[[list[Subtask]], list[Subtask]]) -> None:
+    def change_subtasks(self, change: Callable[[list[Subtask]], list[Subtask]]) -> None:
         """Change the subtasks of the first operator whose state lies in directories."""
 
         def changed(metadata: Metadata) -> Metadata:
@@ -49,11 +49,13 @@ class Spoilt(Result):
 
         self.edit(changed)
 
-    def shape(self, **by: int) -> None:
+    def change_shape(self, **increments: int) -> None:
         def changed(entry: OperatorState) -> OperatorState:
             if not any(handle_of(subtask) for subtask in entry.subtasks):
                 return entry
-            return replace(entry, **{field: getattr(entry, field) + more for field, more in by.items()})
+            return replace(
+                entry, **{field: getattr(entry, field) + increment for field, increment in increments.items()}
+            )
 
         self.edit(lambda metadata: replace(metadata, operators=tuple(map(changed, metadata.operators))))
 
@@ -68,7 +70,7 @@ def with_handle(subtask: Subtask, handle: IncrementalHandle | None) -> Subtask:
     return replace(subtask, state=replace(subtask.state, managed_keyed=handle))
 
 
-def first_handle(
+def change_of_first_handle(
     change: Callable[[IncrementalHandle], IncrementalHandle | None],
 ) -> Callable[[list[Subtask]], list[Subtask]]:
     def changed(subtasks: list[Subtask]) -> list[Subtask]:
@@ -94,21 +96,27 @@ def doubled(subtasks: list[Subtask]) -> list[Subtask]:
     return [first, with_handle(other, copy), *rest]
 
 
-HANDLES: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
+HANDLE_FAULTS: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
     "two handles exchanged": exchanged,
     "another directory's files under its own key groups": doubled,
-    "a handle lost": first_handle(lambda _: None),
-    "another first key group": first_handle(lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)),
-    "fewer key groups": first_handle(lambda handle: replace(handle, key_group_count=handle.key_group_count - 1)),
-    "more key groups": first_handle(lambda handle: replace(handle, key_group_count=handle.key_group_count + 1)),
-    "no SST files": first_handle(
+    "a handle lost": change_of_first_handle(lambda _: None),
+    "another first key group": change_of_first_handle(
+        lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)
+    ),
+    "fewer key groups": change_of_first_handle(
+        lambda handle: replace(handle, key_group_count=handle.key_group_count - 1)
+    ),
+    "more key groups": change_of_first_handle(
+        lambda handle: replace(handle, key_group_count=handle.key_group_count + 1)
+    ),
+    "no SST files": change_of_first_handle(
         lambda handle: replace(
             handle,
             shared=(),
             private=tuple(file for file in handle.private if not file.name.endswith(".sst")),
         )
     ),
-    "a file under another name": first_handle(
+    "a file under another name": change_of_first_handle(
         lambda handle: replace(
             handle,
             private=tuple(
@@ -117,7 +125,7 @@ HANDLES: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
         )
     ),
 }
-SHAPES = {
+SHAPE_FAULTS = {
     "parallelism larger": {"parallelism": 1},
     "max parallelism larger": {"max_parallelism": 128},
     "max parallelism smaller": {"max_parallelism": -1},
@@ -126,9 +134,9 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
-    """Return a result per entry of `PARALLELISM`, with no state inline."""
+    """Return a result per entry of `PARALLELISM_BY_KIND`, with no state inline."""
     results = {}
-    for kind, parallelism in PARALLELISM.items():
+    for kind, parallelism in PARALLELISM_BY_KIND.items():
         target = tmp_path_factory.mktemp("finished") / "target"
         with (
             patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
@@ -140,7 +148,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
     return results
 
 
-@pytest.fixture(params=PARALLELISM)
+@pytest.fixture(params=PARALLELISM_BY_KIND)
 def spoilt(finished: dict[str, Spoilt], tmp_path: Path, request: pytest.FixtureRequest) -> Spoilt:
     original = finished[request.param]
     shutil.copytree(original.target, tmp_path / "target")
@@ -160,15 +168,15 @@ def test_sound_directories_pass(spoilt: Spoilt) -> None:
         spoilt.compare(proof)
 
 
-@pytest.mark.parametrize("fault", HANDLES)
+@pytest.mark.parametrize("fault", HANDLE_FAULTS)
 def test_a_fault_in_handles_is_found(fault: str, spoilt: Spoilt) -> None:
-    spoilt.in_directories(HANDLES[fault])
+    spoilt.change_subtasks(HANDLE_FAULTS[fault])
     assert_found(spoilt)
 
 
-@pytest.mark.parametrize("fault", SHAPES)
+@pytest.mark.parametrize("fault", SHAPE_FAULTS)
 def test_changed_shape_in_metadata_is_found(fault: str, spoilt: Spoilt) -> None:
-    spoilt.shape(**SHAPES[fault])
+    spoilt.change_shape(**SHAPE_FAULTS[fault])
     assert_found(spoilt)
 
 

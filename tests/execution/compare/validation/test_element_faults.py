@@ -27,13 +27,13 @@ class Spot:
         result.write_elements(self.place, {**elements, self.state: change(elements[self.state])})
 
 
-def spot(result: Result, slot: Slot, mode: DistributionMode, least: int = 1) -> Spot:
+def find_spot(result: Result, slot: Slot, mode: DistributionMode, least_elements: int = 1) -> Spot:
     for place in result.places(slot):
         assert isinstance(place.stream, ElementStream)
         for state in place.stream.states:
-            if state.mode is mode and len(state.elements) >= least:
+            if state.mode is mode and len(state.elements) >= least_elements:
                 return Spot(place, state.name)
-    raise AssertionError(f"no {mode.name} state with {least} elements")
+    raise AssertionError(f"no {mode.name} state with {least_elements} elements")
 
 
 SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
@@ -49,17 +49,19 @@ ELEMENT_FAULTS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 }
 
 
-SPOTS = [
+NAMES_AND_MODES = [
     *((SOURCE, SPLIT), (RAW, SPLIT)),
     *((name, mode) for name in (CANONICAL, COMPRESSED) for mode in DistributionMode),
 ]
 
 
-@pytest.mark.parametrize(("fault", "at"), pairs_in_turn(ELEMENT_FAULTS, SPOTS, quick=3))
-def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionMode], result_of: ResultOf) -> None:
-    name, mode = at
+@pytest.mark.parametrize(("fault", "name_and_mode"), pairs_in_turn(ELEMENT_FAULTS, NAMES_AND_MODES, quick=3))
+def test_a_fault_in_an_element_is_found(
+    fault: str, name_and_mode: tuple[str, DistributionMode], result_of: ResultOf
+) -> None:
+    name, mode = name_and_mode
     result = result_of(name)
-    spot(result, OPERATOR_STATE_SLOT[name], mode).change(result, ELEMENT_FAULTS[fault])
+    find_spot(result, OPERATOR_STATE_SLOT[name], mode).change(result, ELEMENT_FAULTS[fault])
     assert_found(result)
 
 
@@ -67,31 +69,31 @@ def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionM
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
 def test_two_elements_merged_into_one_are_found(name: str, mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(name)
-    spot(result, OPERATOR_STATE_SLOT[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
+    find_spot(result, OPERATOR_STATE_SLOT[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
     assert_found(result)
 
 
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
 def test_one_element_lost_and_another_doubled_are_found(mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
-    spot(result, Slot.OPERATOR, mode, 2).change(result, lambda e: [e[0], e[0], *e[2:]])
+    find_spot(result, Slot.OPERATOR, mode, 2).change(result, lambda e: [e[0], e[0], *e[2:]])
     assert_found(result)
 
 
 @pytest.mark.parametrize("mode", DistributionMode)
 def test_state_missing_in_a_subtask_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
-    at = spot(result, Slot.OPERATOR, mode)
-    elements = result.elements(at.place)
-    del elements[at.state]
-    result.write_elements(at.place, elements)
+    chosen = find_spot(result, Slot.OPERATOR, mode)
+    elements = result.elements(chosen.place)
+    del elements[chosen.state]
+    result.write_elements(chosen.place, elements)
     error = assert_found(result)
-    assert error.state == at.state
+    assert error.state == chosen.state
 
 
 def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
-    place = spot(result, Slot.OPERATOR, BROADCAST).place
+    place = find_spot(result, Slot.OPERATOR, BROADCAST).place
     elements = result.elements(place)
     result.write_elements(place, {**elements, "rates": elements["no-rates"]})
     error = assert_found(result)
@@ -102,24 +104,24 @@ def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None
 def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
     """The added element lies before the right one, and of a broadcast state Flink reads only the first."""
     result = result_of(CANONICAL)
-    at = spot(result, Slot.OPERATOR, mode)
-    assert isinstance(at.place.stream, ElementStream)
-    begin, more = len(at.place.stream.header), b"another one"
-    data = at.place.path.read_bytes()
+    chosen = find_spot(result, Slot.OPERATOR, mode)
+    assert isinstance(chosen.place.stream, ElementStream)
+    begin, added = len(chosen.place.stream.header), b"another one"
+    data = chosen.place.path.read_bytes()
 
     def changed(handle: object) -> OperatorHandle:
         assert isinstance(handle, OperatorHandle)
         states = [
-            replace(state, offsets=tuple(offset + len(more) for offset in state.offsets)) for state in handle.states
+            replace(state, offsets=tuple(offset + len(added) for offset in state.offsets)) for state in handle.states
         ]
         states = [
-            replace(state, offsets=(begin, *state.offsets)) if state.name == at.state else state for state in states
+            replace(state, offsets=(begin, *state.offsets)) if state.name == chosen.state else state for state in states
         ]
-        stream = RelativeFileStream(at.place.path.name, len(data) + len(more))
+        stream = RelativeFileStream(chosen.place.path.name, len(data) + len(added))
         return replace(handle, states=tuple(states), stream=stream)
 
-    result.edit_handle(at.place, changed)
-    at.place.path.write_bytes(data[:begin] + more + data[begin:])
+    result.edit_handle(chosen.place, changed)
+    chosen.place.path.write_bytes(data[:begin] + added + data[begin:])
     assert_found(result)
 
 
@@ -128,7 +130,7 @@ def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode
 )
 def test_flipped_byte_in_operator_state_header_is_found(name: str, position: float, result_of: ResultOf) -> None:
     result = result_of(name)
-    place = spot(result, Slot.OPERATOR, SPLIT).place
+    place = find_spot(result, Slot.OPERATOR, SPLIT).place
     assert isinstance(place.stream, ElementStream)
     place.flip(int(position * (len(place.stream.header) - 1)))
     assert_found(result)

@@ -15,28 +15,31 @@ from support.synthetic import element_stream, header_of, operator
 SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
 
 
-def with_elements(parallelism: int, *streams: ElementStream, raw: bool = False) -> Operator:
+def operator_with_elements(parallelism: int, *streams: ElementStream, raw: bool = False) -> Operator:
     return operator("op", parallelism, **{"raw_elements" if raw else "elements": streams})
 
 
-def dealt(parallelism: int, mode: DistributionMode = SPLIT, name: str = "a") -> list[ElementStream]:
+def streams_with_one_element(parallelism: int, mode: DistributionMode = SPLIT, name: str = "a") -> list[ElementStream]:
     return [element_stream(i, {name: (mode, 1)}) for i in range(parallelism)]
 
 
 @pytest.mark.parametrize("raw", [False, True])
 def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
     slot = Slot.RAW_OPERATOR if raw else Slot.OPERATOR
-    old = with_elements(2, *dealt(2), raw=raw)
-    check_elements(old, with_elements(3, *dealt(3), raw=raw), slot)
-    check_elements(old, with_elements(2, *dealt(2), raw=raw), slot)
+    old = operator_with_elements(2, *streams_with_one_element(2), raw=raw)
+    check_elements(old, operator_with_elements(3, *streams_with_one_element(3), raw=raw), slot)
+    check_elements(old, operator_with_elements(2, *streams_with_one_element(2), raw=raw), slot)
     for new, message in (
-        (with_elements(3, *dealt(3, UNION), raw=raw), "states"),
-        (with_elements(3, *dealt(3, SPLIT, "b"), raw=raw), "states"),
-        (with_elements(3, raw=raw), "states"),
-        (with_elements(3, *dealt(2), raw=raw), "subtasks with"),
-        (with_elements(3, *dealt(3)[1:], raw=raw), "subtasks with"),
-        (with_elements(3, *dealt(3), *dealt(1), raw=raw), "subtasks with"),
-        (with_elements(2, *dealt(1), raw=raw), "subtasks with"),
+        (operator_with_elements(3, *streams_with_one_element(3, UNION), raw=raw), "states"),
+        (operator_with_elements(3, *streams_with_one_element(3, SPLIT, "b"), raw=raw), "states"),
+        (operator_with_elements(3, raw=raw), "states"),
+        (operator_with_elements(3, *streams_with_one_element(2), raw=raw), "subtasks with"),
+        (operator_with_elements(3, *streams_with_one_element(3)[1:], raw=raw), "subtasks with"),
+        (
+            operator_with_elements(3, *streams_with_one_element(3), *streams_with_one_element(1), raw=raw),
+            "subtasks with",
+        ),
+        (operator_with_elements(2, *streams_with_one_element(1), raw=raw), "subtasks with"),
     ):
         with pytest.raises(IntegrityError, match=f"{slot} {message}|{message} {slot} state") as caught:
             check_elements(old, new, slot)
@@ -44,18 +47,18 @@ def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
 
 
 def test_elements_at_same_parallelism_must_lie_in_the_same_subtasks() -> None:
-    old = with_elements(3, *dealt(3)[1:])
-    check_elements(old, with_elements(3, *dealt(3)[1:]), Slot.OPERATOR)
+    old = operator_with_elements(3, *streams_with_one_element(3)[1:])
+    check_elements(old, operator_with_elements(3, *streams_with_one_element(3)[1:]), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="subtasks with"):
-        check_elements(old, with_elements(3, *dealt(3)), Slot.OPERATOR)
-    check_elements(old, with_elements(2, *dealt(2)), Slot.OPERATOR)
+        check_elements(old, operator_with_elements(3, *streams_with_one_element(3)), Slot.OPERATOR)
+    check_elements(old, operator_with_elements(2, *streams_with_one_element(2)), Slot.OPERATOR)
 
 
 def test_elements_in_result_of_source_without_elements_are_refused() -> None:
-    check_elements(with_elements(2), with_elements(3), Slot.OPERATOR)
+    check_elements(operator_with_elements(2), operator_with_elements(3), Slot.OPERATOR)
     empty = element_stream(0, {})
     with pytest.raises(IntegrityError, match="subtasks with"):
-        check_elements(with_elements(2), with_elements(3, empty), Slot.OPERATOR)
+        check_elements(operator_with_elements(2), operator_with_elements(3, empty), Slot.OPERATOR)
 
 
 def listing_header(*names: str) -> OperatorStateHeader:
@@ -64,7 +67,7 @@ def listing_header(*names: str) -> OperatorStateHeader:
 
 def operator_with_headers(parallelism: int, *headers: OperatorStateHeader) -> Operator:
     streams = (element_stream(i, {"a": (SPLIT, 1)}, header) for i, header in enumerate(headers))
-    return with_elements(parallelism, *streams)
+    return operator_with_elements(parallelism, *streams)
 
 
 def test_header_is_compared_with_its_own_subtasks_at_the_same_parallelism() -> None:

@@ -30,13 +30,13 @@ def tally(
     return Tally(0, Slot.OPERATOR, in_result, subtask, state, mode, item_count, 10, digest)
 
 
-def compare(*tallies: Tally) -> None:
+def compare_bags(*tallies: Tally) -> None:
     _compare_bags(operator("op"), tallies)
 
 
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
 def test_elements_may_lie_in_other_subtasks(mode: DistributionMode) -> None:
-    compare(
+    compare_bags(
         tally(False, 5, item_count=2, mode=mode),
         tally(False, MODULUS - 1, subtask=1, mode=mode),
         tally(True, 3, subtask=2, item_count=1, mode=mode),
@@ -61,19 +61,21 @@ def test_elements_may_lie_in_other_subtasks(mode: DistributionMode) -> None:
 def test_lost_doubled_and_changed_elements_are_found(result: Sequence[Tally], mode: DistributionMode) -> None:
     source = [tally(False, 5), tally(False, 7, subtask=1)]
     with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
-        compare(*(tally._replace(mode=mode) for tally in (*source, *result)))
+        compare_bags(*(tally._replace(mode=mode) for tally in (*source, *result)))
     assert caught.value.state == "a"
     assert str(caught.value.expected).startswith("2 elements")
 
 
 def test_state_that_only_the_result_has_is_found() -> None:
     with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
-        compare(tally(False, 5), tally(True, 5), tally(True, 9, state="z"))
+        compare_bags(tally(False, 5), tally(True, 5), tally(True, 9, state="z"))
     assert caught.value.state == "z"
 
 
 def test_broadcast_copies_are_not_summed_up() -> None:
-    compare(tally(False, 5, mode=BROADCAST), tally(True, 5, mode=BROADCAST), tally(True, 5, subtask=1, mode=BROADCAST))
+    compare_bags(
+        tally(False, 5, mode=BROADCAST), tally(True, 5, mode=BROADCAST), tally(True, 5, subtask=1, mode=BROADCAST)
+    )
 
 
 def operator_with_copies(parallelism: int, *subtasks: int) -> Operator:
@@ -118,6 +120,6 @@ def test_broadcast_states_are_compared_by_slot() -> None:
     _compare_broadcasts(compared, operator("op", 2), Slot.OPERATOR, [])
     with pytest.raises(IntegrityError, match="missing in a subtask"):
         _compare_broadcasts(compared, operator("op", 2), Slot.RAW_OPERATOR, [])
-    same = [tally(side, 5, subtask=i, mode=BROADCAST) for side in (False, True) for i in range(2)]
+    equal_copies = [tally(side, 5, subtask=i, mode=BROADCAST) for side in (False, True) for i in range(2)]
     bag = tally(True, 99, subtask=1)
-    _compare_broadcasts(operator_with_copies(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*same, bag])
+    _compare_broadcasts(operator_with_copies(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*equal_copies, bag])

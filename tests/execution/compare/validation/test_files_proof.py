@@ -24,11 +24,11 @@ from support.pipeline import certify, move, plan_rescale
 from support.slow import slow, slow_but
 from support.spoilt import NATIVE
 
-ELSEWHERE = tuple(
+WITH_ABSOLUTE_PATHS = tuple(
     f"{line}-{name}" for line in ("1.20", "2") for name in ("rocksdb-incremental", "rocksdb-changing", "file-merging")
 )
 """Snapshots with absolute paths."""
-CASES = list(zip((*snapshots.with_databases(), *ELSEWHERE), cycle(("refer", "copy")), strict=False))
+CASES = list(zip((*snapshots.with_databases(), *WITH_ABSOLUTE_PATHS), cycle(("refer", "copy")), strict=False))
 QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 
@@ -36,10 +36,10 @@ QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 class RecordingTasks(InProcessTasks):
     """A loop of tasks that records its units of work."""
 
-    seen: list[Any] = field(default_factory=list)
+    units_seen: list[Any] = field(default_factory=list)
 
     def run(self, work: Any, units: Any, progress: Any, **options: Any) -> list[Any]:
-        self.seen.extend(unit for _, unit in units)
+        self.units_seen.extend(unit for _, unit in units)
         return super().run(work, units, progress, **options)
 
 
@@ -64,34 +64,34 @@ def test_sound_result_is_proven_by_files_and_by_records(
         directories = [operator.directories for operator in certificate.operators]
         assert [proof and (proof.by_files, proof.by_records) for proof in directories] == expected
         assert certificate.proof == ("files" if any(expected) else "records")
-        copied = sum(proof.files_copied for proof in directories if proof)
-        assert sum(isinstance(unit, FileCheck) for unit in tasks.seen) == copied
-        compacted = any(operator.compacted for operator in plan.operators)
-        assert any(isinstance(unit, RecordCheck) for unit in tasks.seen) is compacted
+        copied_count = sum(proof.files_copied for proof in directories if proof)
+        assert sum(isinstance(unit, FileCheck) for unit in tasks.units_seen) == copied_count
+        has_compacted = any(operator.compacted for operator in plan.operators)
+        assert any(isinstance(unit, RecordCheck) for unit in tasks.units_seen) is has_compacted
         assert ("no row was read" in str(certificate.does_not_prove)) is any(expected)
-        referred = sum(proof.files_referred_to for proof in directories if proof)
-        assert ("were not read" in str(certificate.does_not_prove)) is (referred > 0)
-        by_files = validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
-        assert by_files.operators == certificate.operators
-        by_records = validate_published(plan.source, plan.target, InProcessTasks(), Proof.RECORDS)
-        assert (by_records.proof, by_records.does_not_prove) != ("files", certificate.does_not_prove)
-        assert not [operator for operator in by_records.operators if operator.directories]
+        referred_count = sum(proof.files_referred_to for proof in directories if proof)
+        assert ("were not read" in str(certificate.does_not_prove)) is (referred_count > 0)
+        files_certificate = validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
+        assert files_certificate.operators == certificate.operators
+        records_certificate = validate_published(plan.source, plan.target, InProcessTasks(), Proof.RECORDS)
+        assert (records_certificate.proof, records_certificate.does_not_prove) != ("files", certificate.does_not_prove)
+        assert not [operator for operator in records_certificate.operators if operator.directories]
 
 
 def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
 
-    def of_rocksdb(operator: OperatorState) -> bool:
+    def is_of_rocksdb(operator: OperatorState) -> bool:
         return any(
             isinstance(subtask.state.managed_keyed, IncrementalHandle) for subtask in operator.subtasks if subtask.state
         )
 
-    edit(source, lambda read: replace(read, operators=tuple(filter(of_rocksdb, read.operators))))
+    edit(source, lambda metadata: replace(metadata, operators=tuple(filter(is_of_rocksdb, metadata.operators))))
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
     move(plan, InProcessTasks())
     tasks = RecordingTasks()
     assert validate_coverage(plan, tasks, Proof.FILES).proof == "files"
-    assert tasks.seen == []
+    assert tasks.units_seen == []
 
 
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])

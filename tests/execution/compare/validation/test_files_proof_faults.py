@@ -22,44 +22,44 @@ from support.spoilt import NATIVE, SpoiltResult, flip, own_file, publish_result,
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     publish_result(folder, "copy")
     return folder
 
 
 @pytest.fixture
-def spoilt(whole: Path, tmp_path: Path) -> SpoiltResult:
-    shutil.copytree(whole / "source", tmp_path / "source")
-    shutil.copytree(whole / "target", tmp_path / "target")
+def spoilt(result_folder: Path, tmp_path: Path) -> SpoiltResult:
+    shutil.copytree(result_folder / "source", tmp_path / "source")
+    shutil.copytree(result_folder / "target", tmp_path / "target")
     return SpoiltResult(tmp_path / "source" / Path(snapshots.directory(NATIVE)).name, tmp_path / "target")
 
 
-def flipped_byte(spoilt: SpoiltResult) -> None:
+def flip_byte(spoilt: SpoiltResult) -> None:
     flip(spoilt.path(0, own_file(spoilt).name), 20)
 
 
-def cut(spoilt: SpoiltResult) -> None:
+def cut_file(spoilt: SpoiltResult) -> None:
     path = spoilt.path(0, own_file(spoilt).name)
     path.write_bytes(path.read_bytes()[:-7])
 
 
-def missing(spoilt: SpoiltResult) -> None:
+def remove_file(spoilt: SpoiltResult) -> None:
     spoilt.path(0, own_file(spoilt).name).unlink()
 
 
-def forgotten(spoilt: SpoiltResult) -> None:
+def forget_file(spoilt: SpoiltResult) -> None:
     """Remove a file from MANIFEST and handle."""
     name = own_file(spoilt).name
     spoilt.change(0, lambda file: None if file.name == name else file)
 
 
-def no_deleted_range(spoilt: SpoiltResult) -> None:
+def forget_range_file(spoilt: SpoiltResult) -> None:
     name = range_file(spoilt).name
     spoilt.change(0, lambda file: None if file.name == name else file)
 
 
-def too_wide_range(spoilt: SpoiltResult) -> None:
+def widen_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that hides some of the subtask's own rows."""
     range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     begin, end = range_table.smallest_user_key, range_table.largest_user_key
@@ -81,7 +81,7 @@ def too_wide_range(spoilt: SpoiltResult) -> None:
     spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
-def other_sequence(spoilt: SpoiltResult) -> None:
+def change_sequence(spoilt: SpoiltResult) -> None:
     """Give a file in level 0 another smallest sequence number in the MANIFEST."""
     newest = own_file(spoilt)
     assert newest.level == 0
@@ -91,12 +91,12 @@ def other_sequence(spoilt: SpoiltResult) -> None:
     )
 
 
-def other_level(spoilt: SpoiltResult) -> None:
+def change_level(spoilt: SpoiltResult) -> None:
     name = own_file(spoilt).name
     spoilt.change(0, lambda file: replace(file, level=3) if file.name == name else file)
 
 
-def older_range(spoilt: SpoiltResult) -> None:
+def age_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
     range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     data = write_tombstone(
@@ -113,11 +113,11 @@ def older_range(spoilt: SpoiltResult) -> None:
     spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
-def damaged_range(spoilt: SpoiltResult) -> None:
+def damage_range_file(spoilt: SpoiltResult) -> None:
     flip(spoilt.path(0, range_file(spoilt).name), 10)
 
 
-def other_options(spoilt: SpoiltResult) -> None:
+def change_options(spoilt: SpoiltResult) -> None:
     (name,) = (file.name for file in spoilt.databases()[0].files if file.name.startswith("OPTIONS"))
     path = spoilt.path(0, name)
     path.write_bytes(path.read_bytes().replace(b"max_open_files", b"max_open_fileS"))
@@ -136,17 +136,17 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
 @pytest.mark.parametrize(
     ("plant", "found_by", "message"),
     [
-        (flipped_byte, BOTH, r"differs between the result and the source|cannot be read back"),
-        (cut, BOTH, "cannot be read as a snapshot"),
-        (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
-        (forgotten, BOTH, "is missing"),
-        (no_deleted_range, BOTH, "rows outside of the subtask's key groups are not hidden"),
-        (too_wide_range, BOTH, "a range tombstone covers key groups of the subtask"),
-        (other_sequence, BOTH, "order of age"),
-        (other_level, BOTH, "another level, size or key range"),
-        (older_range, BOTH, "not newer than the rows that it must hide"),
-        (damaged_range, BOTH, "cannot be read back"),
-        (other_options, FILES, "differs between the result and the source"),
+        (flip_byte, BOTH, r"differs between the result and the source|cannot be read back"),
+        (cut_file, BOTH, "cannot be read as a snapshot"),
+        (remove_file, BOTH, "files of the result are missing|cannot be read as a snapshot"),
+        (forget_file, BOTH, "is missing"),
+        (forget_range_file, BOTH, "rows outside of the subtask's key groups are not hidden"),
+        (widen_range, BOTH, "a range tombstone covers key groups of the subtask"),
+        (change_sequence, BOTH, "order of age"),
+        (change_level, BOTH, "another level, size or key range"),
+        (age_range, BOTH, "not newer than the rows that it must hide"),
+        (damage_range_file, BOTH, "cannot be read back"),
+        (change_options, FILES, "differs between the result and the source"),
     ],
 )
 def test_planted_fault_is_found(
@@ -173,17 +173,17 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> SpoiltResult:
     return SpoiltResult(source, folder / "target")
 
 
-def begins_late(file: LiveFile) -> LiveFile:
+def begin_late(file: LiveFile) -> LiveFile:
     key = file.smallest_key
     return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
 
-def ends_early(file: LiveFile) -> LiveFile:
+def end_early(file: LiveFile) -> LiveFile:
     return replace(file, largest_key=file.largest_key._replace(user_key=file.smallest_user_key))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
+    ("change", "message"), [(begin_late, "begins after its first row"), (end_early, "ends before its last row")]
 )
 def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
     change: Callable[[LiveFile], LiveFile], message: str, rewritten: SpoiltResult, tmp_path: Path

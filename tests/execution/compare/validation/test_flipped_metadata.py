@@ -21,65 +21,67 @@ from support.slow import slow
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    home = tmp_path_factory.mktemp("flipped")
-    moved_plan = plan_rescale(snapshots.directory("2-finished"), str(home / "target"), ["3"])
-    execute_without_spark(moved_plan)
-    return moved_plan
+    folder = tmp_path_factory.mktemp("flipped")
+    published_plan = plan_rescale(snapshots.directory("2-finished"), str(folder / "target"), ["3"])
+    execute_without_spark(published_plan)
+    return published_plan
 
 
 def validate(plan: Plan) -> Certificate:
     return validate_published(plan.source, plan.target, InProcessTasks())
 
 
-@pytest.mark.parametrize("flips", [60, slow(300)])
-def test_every_flipped_bit_in_metadata_is_found(plan: Plan, flips: int) -> None:
+@pytest.mark.parametrize("flip_count", [60, slow(300)])
+def test_flipped_bits_in_metadata_are_found(plan: Plan, flip_count: int) -> None:
     metadata = Path(places_of(plan).metadata)
-    whole = metadata.read_bytes()
-    missed = []
+    original = metadata.read_bytes()
+    missed_positions = []
     try:
-        for at in range(0, len(whole), max(1, len(whole) // flips)):
-            metadata.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        for position in range(0, len(original), max(1, len(original) // flip_count)):
+            metadata.write_bytes(
+                original[:position] + bytes([original[position] ^ 1 << position % 8]) + original[position + 1 :]
+            )
             try:
                 validate(plan)
             except RescaleError:
                 continue
             else:
-                missed.append(at)
+                missed_positions.append(position)
     finally:
-        metadata.write_bytes(whole)
-    assert missed == []
+        metadata.write_bytes(original)
+    assert missed_positions == []
     assert validate(plan).verdict == "complete"
 
 
 def test_shape_of_stateless_operator_is_compared(plan: Plan) -> None:
     metadata = Path(places_of(plan).metadata)
-    whole = metadata.read_bytes()
-    changed = []
+    original = metadata.read_bytes()
+    changed_ids = []
     try:
         edit_operators(
             metadata.parent,
             lambda entry: (
                 entry
                 if any(subtask.state for subtask in entry.subtasks) or entry.max_parallelism == 1
-                else changed.append(entry.operator_id) or replace(entry, max_parallelism=2176)
+                else changed_ids.append(entry.operator_id) or replace(entry, max_parallelism=2176)
             ),
         )
-        assert changed
+        assert changed_ids
         with pytest.raises(IntegrityError, match="does not have the certified shape") as caught:
             validate(plan)
         assert "2176" in str(caught.value.found)
     finally:
-        metadata.write_bytes(whole)
+        metadata.write_bytes(original)
 
 
 def test_validation_without_certificate_says_what_was_not_compared(plan: Plan) -> None:
     assert "no certificate lies beside" not in str(validate(plan).does_not_prove)
     certificate = Path(places_of(plan).certificate)
-    away = certificate.rename(certificate.with_name("away"))
+    moved_certificate = certificate.rename(certificate.with_name("away"))
     try:
         assert "no certificate lies beside" in str(validate(plan).does_not_prove)
     finally:
-        away.rename(certificate)
+        moved_certificate.rename(certificate)
 
 
 def test_validation_of_local_files_says_that_size_and_time_were_compared(plan: Plan) -> None:

@@ -22,7 +22,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
 
-def published(name: str, folder: Path, **request: Any) -> Path:
+def publish(name: str, folder: Path, **request: Any) -> Path:
     plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **request)
     execute_without_spark(plan)
     return folder / "target"
@@ -30,13 +30,13 @@ def published(name: str, folder: Path, **request: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def canonical(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published("2-canonical-rocksdb", tmp_path_factory.mktemp("canonical"), parallelism=["4"])
+    return publish("2-canonical-rocksdb", tmp_path_factory.mktemp("canonical"), parallelism=["4"])
 
 
-def opened(target: Path, change: Callable[[Metadata], Metadata] = lambda metadata: metadata) -> Snapshot:
-    place = target.parent / "changed"
-    place.write_bytes(write_metadata(change(read_metadata((target / "_metadata").read_bytes(), ""))))
-    return open_result(str(place), str(target))
+def open_changed(target: Path, change: Callable[[Metadata], Metadata] = lambda metadata: metadata) -> Snapshot:
+    candidate = target.parent / "changed"
+    candidate.write_bytes(write_metadata(change(read_metadata((target / "_metadata").read_bytes(), ""))))
+    return open_result(str(candidate), str(target))
 
 
 def inline_streams(value: object) -> list[InlineStream]:
@@ -49,17 +49,17 @@ def inline_streams(value: object) -> list[InlineStream]:
     return [stream for field in fields if field != "coordinator" for stream in inline_streams(getattr(value, field))]
 
 
-def renamed(metadata: Metadata, number: int, name: str) -> Metadata:
+def renamed(metadata: Metadata, stream_index: int, name: str) -> Metadata:
     """Return the metadata with another name for the inline stream of this number."""
     data = write_metadata(metadata)
-    old = inline_streams(metadata)[number].name
+    old = inline_streams(metadata)[stream_index].name
     assert len(old) == len(name)
     assert data.count(old.encode()) == 1
     return read_metadata(data.replace(old.encode(), name.encode()), "")
 
 
 def test_names_that_a_run_gives_pass(canonical: Path) -> None:
-    result = opened(canonical)
+    result = open_changed(canonical)
     assert len(inline_streams(result.metadata)) > 3
     check_inline_names(result)
 
@@ -76,16 +76,18 @@ def test_names_that_a_run_gives_pass(canonical: Path) -> None:
 )
 def test_names_of_all_kinds_of_state_pass(name: str, request_: dict[str, Any], tmp_path: Path) -> None:
     with patch("rescale.planning.streams.inline.INLINE_BUDGET", 1 << 30):
-        target = published(name, tmp_path, **request_)
-    result = opened(target)
+        target = publish(name, tmp_path, **request_)
+    result = open_changed(target)
     assert inline_streams(result.metadata)
     check_inline_names(result)
 
 
 def test_each_character_of_a_name_is_compared(canonical: Path) -> None:
-    name = inline_streams(opened(canonical).metadata)[0].name
-    for at, character in enumerate(name):
-        other = name[:at] + chr(ord(character) ^ 1) + name[at + 1 :]
+    name = inline_streams(open_changed(canonical).metadata)[0].name
+    for position, character in enumerate(name):
+        other_name = name[:position] + chr(ord(character) ^ 1) + name[position + 1 :]
         with pytest.raises(IntegrityError) as raised:
-            check_inline_names(opened(canonical, lambda metadata, other=other: renamed(metadata, 0, other)))
-        assert other in (raised.value.found or "") or "stream" in raised.value.what
+            check_inline_names(
+                open_changed(canonical, lambda metadata, other_name=other_name: renamed(metadata, 0, other_name))
+            )
+        assert other_name in (raised.value.found or "") or "stream" in raised.value.what

@@ -28,8 +28,8 @@ def test_counting_ends_at_one_hundred_thousand_keys() -> None:
         assert counter.count == min(start + 50_000, MOST_KEYS_COUNTED)
 
 
-CODES = st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)
-BATCHES = st.lists(st.lists(CODES), max_size=5)
+HASHES = st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)
+BATCHES = st.lists(st.lists(HASHES), max_size=5)
 
 
 def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:

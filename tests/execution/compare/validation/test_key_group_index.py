@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer, distinct_by_header
+from rescale.execution.compare.validation.headers import (
+    ElementHeaderComparer,
+    KeyedHeaderComparer,
+    distinct_by_header,
+)
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
@@ -45,19 +49,21 @@ def test_index_returns_all_streams_that_share_key_groups(
 ) -> None:
     """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(other_ranges)]
-    old_holders = KeyGroupIndex(streams)
+    index = KeyGroupIndex(streams)
     for own in own_ranges:
-        assert old_holders.overlapping(own) == compared_with_each(streams, own)
+        assert index.overlapping(own) == compared_with_each(streams, own)
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
-def test_index_finds_the_old_streams_of_every_new_subtask(maximum: int, before: int, after: int) -> None:
-    before, after = min(before, maximum), min(after, maximum)
-    streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
-    old_holders = KeyGroupIndex(streams)
-    for i in range(after):
-        own = key_group_range(maximum, after, i)
-        assert old_holders.overlapping(own) == compared_with_each(streams, own)
+def test_index_finds_the_old_streams_of_every_new_subtask(
+    max_parallelism: int, old_parallelism: int, new_parallelism: int
+) -> None:
+    old_parallelism, new_parallelism = min(old_parallelism, max_parallelism), min(new_parallelism, max_parallelism)
+    streams = [Ranged(i, key_group_range(max_parallelism, old_parallelism, i)) for i in range(old_parallelism)]
+    index = KeyGroupIndex(streams)
+    for i in range(new_parallelism):
+        own = key_group_range(max_parallelism, new_parallelism, i)
+        assert index.overlapping(own) == compared_with_each(streams, own)
 
 
 def header_of(*names: str) -> KeyedHeader:
@@ -71,7 +77,7 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
     return keyed_stream(subtask, {}, Framing.CANONICAL, header, first=0, last=0)
 
 
-def has_more(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[StateMetaInfo]]) -> bool:
+def has_additional_state(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[StateMetaInfo]]) -> bool:
     """Return whether `states` has a state that is in none of `other_headers`."""
     return not {state.name for state in states} <= {state.name for some in other_headers for state in some}
 
@@ -83,7 +89,9 @@ def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -
     """
     parsed = [candidate.parsed for candidate in (stream, *old_holders) if candidate.parsed is not None]
     merged = merge_keyed_headers(parsed)
-    if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):
+    if merged.header != stream.parsed or has_additional_state(
+        parsed[0].states, [header.states for header in parsed[1:]]
+    ):
         return None
     tables = zip(old_holders, merged.id_maps[1:], strict=True)
     return {old_holder.subtask: table for old_holder, table in tables if table != tuple(range(len(table)))}
@@ -91,15 +99,15 @@ def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -
 
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
 def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
-    headers = KeyedHeaderComparer("op")
+    comparer = KeyedHeaderComparer("op")
     for own, other_headers in streams:
         stream, old_holders = with_header(0, own), [with_header(i, header) for i, header in enumerate(other_headers)]
         expected = merged_one_by_one(old_holders, stream)
         if expected is None:
             with pytest.raises(IntegrityError, match="header of subtask 0"):
-                headers.compare(distinct_by_header(old_holders), stream)
+                comparer.compare(distinct_by_header(old_holders), stream)
         else:
-            tables = headers.compare(distinct_by_header(old_holders), stream)
+            tables = comparer.compare(distinct_by_header(old_holders), stream)
             assert {g.subtask: tables[g.header] for g in old_holders if g.header in tables} == expected
 
 
@@ -121,84 +129,90 @@ def listing_header(*names: str) -> OperatorStateHeader:
 def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
     streams: list[tuple[OperatorStateHeader, list[OperatorStateHeader]]],
 ) -> None:
-    headers = ElementHeaderComparer("op")
+    comparer = ElementHeaderComparer("op")
     for own, other_headers in streams:
         stream, old_holders = (
             element_stream(0, {}, own),
             [element_stream(i, {}, header) for i, header in enumerate(other_headers)],
         )
-        more = has_more(own.list_states, [header.list_states for header in other_headers])
+        more = has_additional_state(own.list_states, [header.list_states for header in other_headers])
         if merge_operator_state_headers([own, *other_headers]) == own and not more:
-            headers.compare(distinct_by_header(old_holders), stream)
+            comparer.compare(distinct_by_header(old_holders), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
-                headers.compare(distinct_by_header(old_holders), stream)
+                comparer.compare(distinct_by_header(old_holders), stream)
 
 
 class Counters:
     """Numbers of intersections of two ranges and of merged headers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ranges = self.headers = 0
+        self.intersections = self.merged_headers = 0
         intersection = KeyGroupRange.intersection
 
-        def counted(mine: KeyGroupRange, other: KeyGroupRange) -> KeyGroupRange:
-            self.ranges += 1
+        def counting_intersection(mine: KeyGroupRange, other: KeyGroupRange) -> KeyGroupRange:
+            self.intersections += 1
             return intersection(mine, other)
 
-        def merged(headers: Sequence[KeyedHeader], left_out: Collection[str]) -> object:
-            self.headers += len(headers)
+        def counting_merge(headers: Sequence[KeyedHeader], left_out: Collection[str]) -> object:
+            self.merged_headers += len(headers)
             return merge_keyed_headers(headers, left_out)
 
-        monkeypatch.setattr(KeyGroupRange, "intersection", counted)
-        monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_keyed_headers", merged)
+        monkeypatch.setattr(KeyGroupRange, "intersection", counting_intersection)
+        monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_keyed_headers", counting_merge)
 
 
-BEFORE, AFTER, MAXIMUM = 1000, 800, 4096
+OLD_PARALLELISM, NEW_PARALLELISM, MAX_PARALLELISM = 1000, 800, 4096
 
 
-def keyed(parallelism: int, maximum: int, headers: Sequence[KeyedHeader]) -> Operator:
+def keyed(parallelism: int, max_parallelism: int, headers: Sequence[KeyedHeader]) -> Operator:
     streams = []
     for subtask in range(parallelism):
-        own = key_group_range(maximum, parallelism, subtask)
+        own = key_group_range(max_parallelism, parallelism, subtask)
         groups = dict.fromkeys(range(own.first, own.last + 1), 10)
         header = headers[subtask % len(headers)]
         streams.append(keyed_stream(subtask, groups, Framing.CANONICAL, header, first=own.first, last=own.last, file=1))
-    return operator("op", parallelism, maximum, keyed=tuple(streams))
+    return operator("op", parallelism, max_parallelism, keyed=tuple(streams))
 
 
 def test_key_groups_of_a_thousand_subtasks_are_paired_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = keyed(BEFORE, MAXIMUM, HEADERS[:1]), keyed(AFTER, MAXIMUM, HEADERS[:1])
-    looks = Counters(monkeypatch)
-    assert len(pair_key_groups(old, new, Slot.KEYED)) == MAXIMUM
-    assert looks.ranges < 3 * (BEFORE + AFTER)
-    assert looks.headers == 0
+    old, new = (
+        keyed(OLD_PARALLELISM, MAX_PARALLELISM, HEADERS[:1]),
+        keyed(NEW_PARALLELISM, MAX_PARALLELISM, HEADERS[:1]),
+    )
+    counters = Counters(monkeypatch)
+    assert len(pair_key_groups(old, new, Slot.KEYED)) == MAX_PARALLELISM
+    assert counters.intersections < 3 * (OLD_PARALLELISM + NEW_PARALLELISM)
+    assert counters.merged_headers == 0
 
 
 def test_headers_are_merged_once_per_distinct_header_if_records_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = keyed(BEFORE, MAXIMUM, HEADERS[:3]), keyed(AFTER, 2 * MAXIMUM, HEADERS[:1])
-    looks = Counters(monkeypatch)
+    old, new = (
+        keyed(OLD_PARALLELISM, MAX_PARALLELISM, HEADERS[:3]),
+        keyed(NEW_PARALLELISM, 2 * MAX_PARALLELISM, HEADERS[:1]),
+    )
+    counters = Counters(monkeypatch)
     check_rekeyed(old, new)
-    assert looks.ranges == 0
-    assert looks.headers == 4, "three different old headers, and the new one"
+    assert counters.intersections == 0
+    assert counters.merged_headers == 4, "three different old headers, and the new one"
 
 
 def test_operator_state_headers_are_merged_once_per_distinct_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    merges = []
+    merged_counts = []
 
-    def merged(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:
-        merges.append(len(headers))
+    def counting_merge(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:
+        merged_counts.append(len(headers))
         return merge_operator_state_headers(headers)
 
-    monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_operator_state_headers", merged)
+    monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_operator_state_headers", counting_merge)
 
-    def dealt(parallelism: int, headers: Sequence[OperatorStateHeader]) -> tuple[ElementStream, ...]:
+    def streams_with(parallelism: int, headers: Sequence[OperatorStateHeader]) -> tuple[ElementStream, ...]:
         states = {"a": (DistributionMode.SPLIT_DISTRIBUTE, 1)}
         return tuple(element_stream(i, states, headers[i % len(headers)]) for i in range(parallelism))
 
-    for after in (AFTER, BEFORE):
+    for after in (NEW_PARALLELISM, OLD_PARALLELISM):
         both = [listing_header("a", "b"), listing_header("a")]
-        old = operator("op", BEFORE, elements=dealt(BEFORE, both))
-        new = operator("op", after, elements=dealt(after, both if after == BEFORE else both[:1]))
+        old = operator("op", OLD_PARALLELISM, elements=streams_with(OLD_PARALLELISM, both))
+        new = operator("op", after, elements=streams_with(after, both if after == OLD_PARALLELISM else both[:1]))
         check_elements(old, new, Slot.OPERATOR)
-    assert merges == [3]
+    assert merged_counts == [3]
