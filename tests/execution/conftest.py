@@ -16,8 +16,8 @@ from support.planting import Result
 def result_of(finished: Callable[..., Result], tmp_path: Path) -> Callable[..., Result]:
     """Return a function that copies the result that `finished` returns for the same arguments."""
 
-    def copy(*which: str) -> Result:
-        original = finished(*which)
+    def copy(*arguments: str) -> Result:
+        original = finished(*arguments)
         shutil.copytree(original.target, tmp_path / "target")
         shutil.copy(original.candidate, tmp_path / "candidate")
         return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")

@@ -18,8 +18,8 @@ from support.slow import slow, slow_but
 
 SNAPSHOTS = ["2-lazy", "2-lazy-compressed", "1.20-windows", "2-clicks"]
 QUICK = ("2-lazy-compressed", "2-clicks")
-LIMIT = 256 * 1024 * 1024
-places = pytest.mark.parametrize("places", [4, slow(12)])
+MEMORY_LIMIT_BYTES = 256 * 1024 * 1024
+place_count = pytest.mark.parametrize("place_count", [4, slow(12)])
 """Number of places that are damaged in each file."""
 
 
@@ -39,13 +39,13 @@ def keyed_files(source: Path) -> list[Path]:
     return [Path(uri) for _, uri in largest if uri != snapshot.files[0][0]]
 
 
-def outcome(source: Path, maximum: str) -> Plan | RescaleError:
+def outcome(source: Path, max_parallelism: str) -> Plan | RescaleError:
     """Return the plan that was executed, or the error that stopped it. Nothing is published after an error."""
     target = source.parent / "target"
     for directory in (target, Path(f"{target}.rescale")):
         shutil.rmtree(directory, ignore_errors=True)
     try:
-        plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=[maximum])
+        plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=[max_parallelism])
         execute_without_spark(plan)
     except RescaleError as error:
         assert not (target / "_metadata").exists()
@@ -53,16 +53,16 @@ def outcome(source: Path, maximum: str) -> Plan | RescaleError:
     return plan
 
 
-@places
-@pytest.mark.parametrize("maximum", ["1000", slow("8")])
-def test_flipped_bit_raises_an_error_or_is_moved_as_it_is(source: Path, maximum: str, places: int) -> None:
+@place_count
+@pytest.mark.parametrize("max_parallelism", ["1000", slow("8")])
+def test_flipped_bit_raises_an_error_or_is_moved_as_it_is(source: Path, max_parallelism: str, place_count: int) -> None:
     """A result is published only if it passes validation against the damaged source."""
     errors = []
     for file in keyed_files(source):
         data = file.read_bytes()
-        for at in range(5, len(data), max(1, len(data) // places)):
-            file.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
-            result = outcome(source, maximum)
+        for position in range(5, len(data), max(1, len(data) // place_count)):
+            file.write_bytes(data[:position] + bytes([data[position] ^ 1 << position % 8]) + data[position + 1 :])
+            result = outcome(source, max_parallelism)
             if isinstance(result, RescaleError):
                 assert result.exit_code in (3, 4), result
                 errors.append(result)
@@ -71,23 +71,23 @@ def test_flipped_bit_raises_an_error_or_is_moved_as_it_is(source: Path, maximum:
     assert any(error.operator for error in errors)
 
 
-@places
-@pytest.mark.parametrize("value", [0x7FFFFFFF, slow(0x10000000)])
-def test_wrong_length_at_any_place_takes_little_memory(source: Path, value: int, places: int) -> None:
-    planted = value.to_bytes(4, "big", signed=True)
+@place_count
+@pytest.mark.parametrize("length", [0x7FFFFFFF, slow(0x10000000)])
+def test_wrong_length_at_any_place_takes_little_memory(source: Path, length: int, place_count: int) -> None:
+    planted = length.to_bytes(4, "big", signed=True)
     tracemalloc.start()
     try:
         for file in keyed_files(source)[:2]:
             data = file.read_bytes()
-            for at in range(7, len(data) - 4, max(1, len(data) // places)):
-                file.write_bytes(data[:at] + planted + data[at + 4 :])
+            for position in range(7, len(data) - 4, max(1, len(data) // place_count)):
+                file.write_bytes(data[:position] + planted + data[position + 4 :])
                 result = outcome(source, "1000")
                 assert isinstance(result, Plan) or result.exit_code in (3, 4), result
             file.write_bytes(data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < LIMIT
+    assert peak < MEMORY_LIMIT_BYTES
 
 
 def test_impossible_record_length_is_refused_with_its_place(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_impossible_record_length_is_refused_with_its_place(tmp_path: Path) -> N
     file = Path(snapshot.files[stream.extent.file][0])
     data = file.read_bytes()
     group = next(extent for extent in stream.groups if extent is not None)
-    for planted in (0x7FFFFFFF, 0x40000000, 0x1000000, -1, 0):
-        at = group.start + 2
-        file.write_bytes(data[:at] + planted.to_bytes(4, "big", signed=True) + data[at + 4 :])
+    for length in (0x7FFFFFFF, 0x40000000, 0x1000000, -1, 0):
+        position = group.start + 2
+        file.write_bytes(data[:position] + length.to_bytes(4, "big", signed=True) + data[position + 4 :])
         error = outcome(source, "1000")
         assert isinstance(error, RescaleError)
         assert (error.exit_code, error.path, error.offset) == (3, str(file), group.start)

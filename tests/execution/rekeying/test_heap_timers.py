@@ -32,7 +32,7 @@ TEXT = HASHABLE_LEAVES["String"]
 NAMES = [tuple(f"user {number}".encode()) for number in range(60)]
 EVENT, PROCESSING, LATE = "_timer_state/event_early", "_timer_state/processing_early", "_timer_state/event_late"
 
-Placed = Counter[tuple[int, str, bytes, bytes]]
+RecordCounts = Counter[tuple[int, str, bytes, bytes]]
 """Key group, state, key and value of records."""
 
 
@@ -40,23 +40,23 @@ def group_of(name: tuple[int, ...], max_parallelism: int) -> int:
     return key_group_of_hash(TEXT.code(name), max_parallelism)
 
 
-def expected(max_parallelism: int, *, states: bool) -> Placed:
-    placed: Placed = Counter()
+def expected_counts(max_parallelism: int, *, has_states: bool) -> RecordCounts:
+    counts: RecordCounts = Counter()
     for number, name in enumerate(NAMES):
         group, key = group_of(name, max_parallelism), TEXT.write(name)
-        if states:
-            placed[group, "total", key + b"\0", bytes(8)] += 1
-        placed[group, EVENT, timer(number, key, b"\0"), b""] += 1
-        placed[group, PROCESSING, timer(-number, key, b"\0"), b""] += 1
+        if has_states:
+            counts[group, "total", key + b"\0", bytes(8)] += 1
+        counts[group, EVENT, timer(number, key, b"\0"), b""] += 1
+        counts[group, PROCESSING, timer(-number, key, b"\0"), b""] += 1
         if group_of(name, MAX_PARALLELISM) >= MAX_PARALLELISM // 2:
-            placed[group, LATE, timer(number, key, b"12345678"), b""] += 1
-    return placed
+            counts[group, LATE, timer(number, key, b"12345678"), b""] += 1
+    return counts
 
 
-def placed(target: str) -> Placed:
+def record_counts(target: str) -> RecordCounts:
     snapshot = open_snapshot(target)
     (operator,) = snapshot.operators
-    counts: Placed = Counter()
+    counts: RecordCounts = Counter()
     for stream in operator.keyed:
         assert stream.parsed is not None
         for group, data in contents(snapshot, stream):
@@ -88,12 +88,12 @@ def block(subtask: int, key_group: int) -> bytes:
 
 
 @pytest.fixture(params=[True, False], ids=["states", "no states"])
-def states(request: pytest.FixtureRequest) -> bool:
+def has_states(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
 @pytest.fixture
-def source(states: bool, tmp_path: Path) -> Path:
+def source(has_states: bool, tmp_path: Path) -> Path:
     """Return a full checkpoint of RocksDB as Flink wrote them before 1.16."""
     groups: dict[int, list[Record]] = {}
     for name in NAMES:
@@ -110,7 +110,7 @@ def source(states: bool, tmp_path: Path) -> Path:
         offsets = tuple(accumulate(map(len, blocks), initial=0))[:-1]
         stream = RelativeFileStream(path.name, path.stat().st_size)
         timers = KeyGroupsHandle(HandleTag.KEY_GROUPS, own.first, offsets, stream)
-        keyed = subtask.state.managed_keyed if states and subtask.state else None
+        keyed = subtask.state.managed_keyed if has_states and subtask.state else None
         return replace(subtask, state=SubtaskState(managed_keyed=keyed, raw_keyed=timers))
 
     def changed(entry: OperatorState) -> OperatorState:
@@ -121,21 +121,23 @@ def source(states: bool, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "maximum", "result_format"),
+    ("parallelism", "max_parallelism", "result_format"),
     [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical"), (3, 300, "keep")],
 )
 def test_every_timer_is_in_the_result(
-    parallelism: int, maximum: int, result_format: str, states: bool, source: Path, tmp_path: Path
+    parallelism: int, max_parallelism: int, result_format: str, has_states: bool, source: Path, tmp_path: Path
 ) -> None:
     """Timers become states of keyed state. They stay raw if there is no keyed state and the format is kept."""
     target = str(tmp_path / "target")
-    plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=result_format)
+    plan = plan_rescale(
+        str(source), target, [str(parallelism)], max_parallelism=[str(max_parallelism)], format=result_format
+    )
     execute_without_spark(plan)
-    assert placed(target) == expected(maximum, states=states)
+    assert record_counts(target) == expected_counts(max_parallelism, has_states=has_states)
     (operator,) = open_snapshot(target).operators
-    stay = result_format == "keep" and not states
-    assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
-    assert bool(operator.keyed) is not stay
+    stay_raw = result_format == "keep" and not has_states
+    assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay_raw else [])
+    assert bool(operator.keyed) is not stay_raw
     assert validate_published(str(source), target, InProcessTasks()).verdict == "complete"
 
 
@@ -145,8 +147,10 @@ def test_raw_timers_stay_unchanged_if_key_groups_move_whole(source: Path, tmp_pa
     execute_without_spark(plan)
     moved = open_snapshot(str(tmp_path / "moved"))
     (operator,) = moved.operators
-    content_of = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
-    assert content_of == {group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)}
+    content_by_group = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
+    assert content_by_group == {
+        group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)
+    }
     second_plan = plan_rescale(str(tmp_path / "moved"), str(tmp_path / "target"), ["2"], max_parallelism=["200"])
     with pytest.raises(UnsupportedError, match="a timer service that other key groups of its stream do not have"):
         execute_without_spark(second_plan)

@@ -34,13 +34,15 @@ PLAIN, HIDDEN, EMPTY = (
 )
 
 
-def source(directory: Path, blocks: list[bytes], parallelism: int, *, rocksdb: bool) -> Path:
+def write_snapshot(directory: Path, blocks: list[bytes], parallelism: int, *, in_rocksdb: bool) -> Path:
     """Write a snapshot with state and raw keyed timers, whose key groups have the bytes of `blocks`."""
     state = {group: [Record(0, KEY + b"\0", bytes(8))] for group in range(MAX_PARALLELISM)}
     header = keyed_header(keyed_state("total"), key=KEY_TYPE)
     source, canonical = directory / "source", directory / "canonical"
-    write_savepoint(canonical if rocksdb else source, header, state, parallelism, MAX_PARALLELISM, HandleTag.KEY_GROUPS)
-    if rocksdb:
+    write_savepoint(
+        canonical if in_rocksdb else source, header, state, parallelism, MAX_PARALLELISM, HandleTag.KEY_GROUPS
+    )
+    if in_rocksdb:
         execute_without_spark(plan_rescale(str(canonical), str(source), format="rocksdb"))
 
     def with_timers(subtask: Subtask) -> Subtask:
@@ -61,41 +63,44 @@ def source(directory: Path, blocks: list[bytes], parallelism: int, *, rocksdb: b
     return source
 
 
-@pytest.mark.parametrize("rocksdb", [True, False], ids=["rocksdb", "canonical"])
-@pytest.mark.parametrize("parallelism", [(1, 2), (2, 1), (2, 4)])
+@pytest.mark.parametrize("in_rocksdb", [True, False], ids=["rocksdb", "canonical"])
+@pytest.mark.parametrize("parallelisms", [(1, 2), (2, 1), (2, 4)])
 @pytest.mark.parametrize(
     "blocks",
     [[PLAIN] * 4 + [HIDDEN] * 4, [HIDDEN] * 7 + [PLAIN], [EMPTY, HIDDEN] * 4, [HIDDEN] * 8],
     ids=["half", "but one", "between empty ones", "all"],
 )
 def test_timers_keep_their_bytes_at_another_parallelism(
-    blocks: list[bytes], parallelism: tuple[int, int], rocksdb: bool, tmp_path: Path
+    blocks: list[bytes], parallelisms: tuple[int, int], in_rocksdb: bool, tmp_path: Path
 ) -> None:
     """Neither the run, nor its validation or a diff, needs to know where a timer ends."""
-    before, after = parallelism
-    snapshot, target = str(source(tmp_path, blocks, before, rocksdb=rocksdb)), str(tmp_path / "target")
-    execute_without_spark(plan_rescale(snapshot, target, [str(after)]))
+    old_parallelism, new_parallelism = parallelisms
+    snapshot, target = (
+        str(write_snapshot(tmp_path, blocks, old_parallelism, in_rocksdb=in_rocksdb)),
+        str(tmp_path / "target"),
+    )
+    execute_without_spark(plan_rescale(snapshot, target, [str(new_parallelism)]))
     assert validate_published(snapshot, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     (operator,) = result.operators
-    moved = {
+    block_by_group = {
         group: result.contents.read(extent) for stream in operator.raw_keyed for group, extent in stream.present_groups
     }
-    assert [moved[group] for group in range(MAX_PARALLELISM)] == blocks
+    assert [block_by_group[group] for group in range(MAX_PARALLELISM)] == blocks
     if any(stream.has_hidden_timers for stream in operator.raw_keyed):
         assert diff(open_snapshot(snapshot), result).equal
 
 
 @pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["4"]}])
 def test_hidden_timers_are_refused_where_they_would_be_read(shape: dict[str, str | list[str]], tmp_path: Path) -> None:
-    snapshot = source(tmp_path, [PLAIN] * 4 + [HIDDEN] * 4, 2, rocksdb=True)
+    snapshot = write_snapshot(tmp_path, [PLAIN] * 4 + [HIDDEN] * 4, 2, in_rocksdb=True)
     with pytest.raises(UnsupportedError, match="objects of a subclass of their POJO") as caught:
         plan_rescale(str(snapshot), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
     assert caught.value.found == "such timers in subtask 1"
 
 
 def test_timer_that_planning_does_not_see_ends_the_run_as_unsupported(tmp_path: Path) -> None:
-    snapshot = source(tmp_path, [EMPTY, HIDDEN] * 4, 2, rocksdb=True)
+    snapshot = write_snapshot(tmp_path, [EMPTY, HIDDEN] * 4, 2, in_rocksdb=True)
     plan = plan_rescale(str(snapshot), str(tmp_path / "target"), format="canonical")
     with pytest.raises(UnsupportedError, match="one in key group 1 contains an object of a subclass"):
         execute_without_spark(plan)

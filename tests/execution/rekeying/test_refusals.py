@@ -72,7 +72,7 @@ class Spoiled:
         return self.stream.parsed.states[record.state].name
 
 
-def refused(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -> RescaleError:
+def refusal_of(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -> RescaleError:
     """Return the error of the run, after checking that it left nothing in the target and nothing staged."""
     with pytest.raises(RescaleError) as caught:
         run(plan)
@@ -81,8 +81,10 @@ def refused(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -
     return caught.value
 
 
-def planned(source: Path, maximum: str, *key_hash: str) -> Plan:
-    return plan_rescale(str(source), str(source.parent / "target"), max_parallelism=[maximum], key_hash=key_hash)
+def plan_for(source: Path, max_parallelism: str, *key_hash: str) -> Plan:
+    return plan_rescale(
+        str(source), str(source.parent / "target"), max_parallelism=[max_parallelism], key_hash=key_hash
+    )
 
 
 def assert_names(error: RescaleError, spoiled: Spoiled, record: Record) -> None:
@@ -91,39 +93,41 @@ def assert_names(error: RescaleError, spoiled: Spoiled, record: Record) -> None:
     assert f"in key group {spoiled.key_group};" in error.what
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
 @pytest.mark.parametrize("run", [execute, execute_without_spark])
-def test_flipped_bit_of_a_key_is_refused(maximum: str, run: Callable[[Plan], object], source: Path) -> None:
+def test_flipped_bit_of_a_key_is_refused(max_parallelism: str, run: Callable[[Plan], object], source: Path) -> None:
     spoiled = Spoiled(source)
     records = spoiled.records()
-    at = next(i for i, record in enumerate(records) if record.key[0] > 3)
-    first = records[at]
+    index = next(i for i, record in enumerate(records) if record.key[0] > 3)
+    chosen = records[index]
     assert spoiled.stream.parsed is not None
-    changed = first._replace(key=first.key[:2] + bytes([first.key[2] ^ 1]) + first.key[3:])
-    spoiled.write(write_group(spoiled.key_group, [*records[:at], changed, *records[at + 1 :]], MAX_PARALLELISM))
-    error = refused(planned(source, maximum), run)
+    changed_record = chosen._replace(key=chosen.key[:2] + bytes([chosen.key[2] ^ 1]) + chosen.key[3:])
+    spoiled.write(
+        write_group(spoiled.key_group, [*records[:index], changed_record, *records[index + 1 :]], MAX_PARALLELISM)
+    )
+    error = refusal_of(plan_for(source, max_parallelism), run)
     assert isinstance(error, IntegrityError)
-    assert_names(error, spoiled, changed)
+    assert_names(error, spoiled, changed_record)
     assert error.expected == f"key group {spoiled.key_group} of 128"
     assert error.found != error.expected.removesuffix(" of 128")
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_damaged_length_of_a_key_is_refused(maximum: str, source: Path) -> None:
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
+def test_damaged_length_of_a_key_is_refused(max_parallelism: str, source: Path) -> None:
     """The text claims one character more than it has, so the key ends inside of what follows."""
     spoiled = Spoiled(source)
     first, *rest = spoiled.records()
-    changed = first._replace(key=bytes([first.key[0] + 1]) + first.key[1:])
-    spoiled.write(write_group(spoiled.key_group, [changed, *rest], MAX_PARALLELISM))
-    assert_names(refused(planned(source, maximum)), spoiled, changed)
+    changed_record = first._replace(key=bytes([first.key[0] + 1]) + first.key[1:])
+    spoiled.write(write_group(spoiled.key_group, [changed_record, *rest], MAX_PARALLELISM))
+    assert_names(refusal_of(plan_for(source, max_parallelism)), spoiled, changed_record)
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_key_group_with_the_number_of_another_is_refused(maximum: str, source: Path) -> None:
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
+def test_key_group_with_the_number_of_another_is_refused(max_parallelism: str, source: Path) -> None:
     """The error is about the framing of the key group, which is checked before any key is hashed."""
     spoiled = Spoiled(source)
     spoiled.write(write_group(spoiled.key_group ^ 1, spoiled.records(), MAX_PARALLELISM))
-    error = refused(planned(source, maximum))
+    error = refusal_of(plan_for(source, max_parallelism))
     assert (error.exit_code, error.path, error.operator) == (3, str(spoiled.path), spoiled.label)
     assert "a record of another key group" in error.what
     extent = spoiled.stream.groups[spoiled.index]
@@ -131,8 +135,8 @@ def test_key_group_with_the_number_of_another_is_refused(maximum: str, source: P
     assert error.offset == extent.start
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_record_in_a_foreign_key_group_is_refused(maximum: str, source: Path) -> None:
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
+def test_record_in_a_foreign_key_group_is_refused(max_parallelism: str, source: Path) -> None:
     """Two records of the same length change places; each has the number of the key group that it lies in."""
     spoiled = Spoiled(source)
     own_records = spoiled.records()
@@ -156,7 +160,7 @@ def test_record_in_a_foreign_key_group_is_refused(maximum: str, source: Path) ->
     own_records[i], other_records[j] = other_records[j], own_records[i]
     spoiled.write(write_group(spoiled.key_group, own_records, MAX_PARALLELISM))
     other.write(write_group(other.key_group, other_records, MAX_PARALLELISM))
-    error = refused(planned(source, maximum))
+    error = refusal_of(plan_for(source, max_parallelism))
     assert isinstance(error, IntegrityError)
     found_in = spoiled if own_records[i].key.hex() in error.what else other
     assert_names(error, found_in, own_records[i] if found_in is spoiled else other_records[j])
@@ -164,13 +168,13 @@ def test_record_in_a_foreign_key_group_is_refused(maximum: str, source: Path) ->
     assert error.found == f"key group {(other if found_in is spoiled else spoiled).key_group}"
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
 def test_user_function_with_other_hashes_is_refused(
-    maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch
+    max_parallelism: str, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source.parent / "hashes_of_mine.py").write_text("def size(key):\n    return len(key)\n")
     monkeypatch.syspath_prepend(str(source.parent))
-    error = refused(planned(source, maximum, "clicks-per-user=hashes_of_mine:size"))
+    error = refusal_of(plan_for(source, max_parallelism, "clicks-per-user=hashes_of_mine:size"))
     assert isinstance(error, IntegrityError)
     assert "does not give the key group" in error.what
     assert "--key-hash" in str(error.advice)
@@ -179,29 +183,29 @@ def test_user_function_with_other_hashes_is_refused(
 def test_failing_user_function_is_a_request_error(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (source.parent / "hashes_that_fail.py").write_text("def none(key):\n    raise KeyError(key)\n")
     monkeypatch.syspath_prepend(str(source.parent))
-    error = refused(planned(source, "1000", "clicks-per-user=hashes_that_fail:none"))
+    error = refusal_of(plan_for(source, "1000", "clicks-per-user=hashes_that_fail:none"))
     assert isinstance(error, RequestError)
     assert "hashes_that_fail:none fails on the key" in error.what
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
 def test_hash_rule_that_is_wrong_for_a_single_key_is_refused(
-    maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch
+    max_parallelism: str, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If Java's hash of a single text were different, the first record with that key would show it."""
     spoiled = Spoiled(source)
     key = spoiled.records()[0].key
-    rule = composite_key.walk_keys
+    right_rule = composite_key.walk_keys
 
     def wrong_rule(program: object, data: object, starts: object, limits: object) -> object:
-        walked = rule(program, data, starts, limits)  # type: ignore[arg-type]
+        walked = right_rule(program, data, starts, limits)  # type: ignore[arg-type]
         for i, (start, limit) in enumerate(zip(starts.tolist(), limits.tolist(), strict=True)):  # type: ignore[attr-defined]
             if walked.hash_codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
                 walked.hash_codes[i] ^= 1
         return walked
 
     monkeypatch.setattr(composite_key, "walk_keys", wrong_rule)
-    error = refused(planned(source, maximum))
+    error = refusal_of(plan_for(source, max_parallelism))
     assert isinstance(error, IntegrityError)
     assert f"key bytes {key[:64].hex()}" in error.what
 
@@ -222,11 +226,11 @@ def orders_savepoint(tmp_path: Path) -> Path:
     return Path(write_savepoint(tmp_path / "source", header, groups, 2, MAX_PARALLELISM))
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("max_parallelism", ["1000", "64"])
 @pytest.mark.parametrize("formula", ["objects-hash(town,id)", "objects-hash(id)", "lombok(id,town)", "3x31(id,town)"])
-def test_wrong_hash_formula_is_refused(formula: str, maximum: str, orders_savepoint: Path) -> None:
+def test_wrong_hash_formula_is_refused(formula: str, max_parallelism: str, orders_savepoint: Path) -> None:
     """The plan believes a formula that the user names; the first record with another key group stops the run."""
-    error = refused(planned(orders_savepoint, maximum, formula))
+    error = refusal_of(plan_for(orders_savepoint, max_parallelism, formula))
     assert isinstance(error, IntegrityError)
     assert (error.operator, error.state) == (operator_id_of_uid(UID), "total")
     assert "the hash of a key does not give the key group that contains it: key bytes 02" in error.what
@@ -237,22 +241,22 @@ def test_wrong_hash_formula_is_refused(formula: str, maximum: str, orders_savepo
 @pytest.mark.parametrize("run", [execute, execute_without_spark])
 def test_more_states_than_can_be_told_apart_are_refused(run: Callable[[Plan], object], tmp_path: Path) -> None:
     """The serializer of the first state hides how many follow; their number alone is no damage."""
-    for number, states in enumerate((64, 65)):
-        header = keyed_header(*(keyed_state(f"state {i}", HIDING) for i in range(states)))
-        records = [Record(i, b"\2k\0", bytes(8)) for i in range(states)]
+    for number, state_count in enumerate((64, 65)):
+        header = keyed_header(*(keyed_state(f"state {i}", HIDING) for i in range(state_count)))
+        records = [Record(i, b"\2k\0", bytes(8)) for i in range(state_count)]
         source = Path(write_savepoint(tmp_path / f"{number}" / "source", header, {70: records}, 1, MAX_PARALLELISM))
-        plan = planned(source, "64")
-        if states == 64:
+        plan = plan_for(source, "64")
+        if state_count == 64:
             run(plan)
             continue
-        error = refused(plan, run)
+        error = refusal_of(plan, run)
         assert isinstance(error, UnsupportedError)
         assert (error.exit_code, error.operator, error.found) == (3, operator_id_of_uid(UID), "a record of state 64")
         assert "keep the max parallelism" in str(error.advice)
 
 
 def test_hash_formula_that_fits_is_certified_as_tested(orders_savepoint: Path) -> None:
-    plan = planned(orders_savepoint, "1000")
+    plan = plan_for(orders_savepoint, "1000")
     assert set(plan.key_hashes.values()) == {"objects-hash(id,town)"}
     execute_without_spark(plan)
     certificate = json.loads(Path(places_of(plan).certificate).read_text())
@@ -265,7 +269,7 @@ def test_validation_takes_the_hash_formula_from_the_certificate(
     orders_savepoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The certificate names the formula of the run, so no others are tried."""
-    plan = planned(orders_savepoint, "1000", "objects-hash(id,town)")
+    plan = plan_for(orders_savepoint, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
     second_certificate = validate_published(plan.source, plan.target, InProcessTasks())
@@ -291,7 +295,7 @@ def test_validation_does_not_call_a_function_that_only_the_certificate_names(
         "    return (code + hashed) & 0xFFFFFFFF\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    plan = planned(orders_savepoint, "1000", "orders_hash:code")
+    plan = plan_for(orders_savepoint, "1000", "orders_hash:code")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
     with pytest.raises(UnsupportedError) as raised:

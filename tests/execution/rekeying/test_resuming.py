@@ -23,7 +23,7 @@ from support.slow import Share, in_shares, slow
 SHAPE = ("--max-parallelism", "40")
 """Shape of a rescale from max parallelism 16, which needs the hashes of keys."""
 
-on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
+locally_and_on_s3 = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
 """Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
@@ -39,23 +39,23 @@ def assert_whole(target: str) -> None:
     assert open_store(target).list(f"{target}.rescale/staging") == []
 
 
-@on_both
+@locally_and_on_s3
 def test_work_is_divided_among_tasks_and_joined(case: Case) -> None:
     """The plan under test divides the work and joins it, as the other tests need."""
     faults = case.succeed(target := case.target())
     assert_whole(target)
     verbs = [line.split()[0] for line in faults.calls()]
-    staged = [line for line in faults.calls() if line.startswith("put ") and "/staging/" in line]
-    streams = verbs.count("complete_parts")
-    assert streams == verbs.count("begin_parts") >= 2
+    staged_puts = [line for line in faults.calls() if line.startswith("put ") and "/staging/" in line]
+    stream_count = verbs.count("complete_parts")
+    assert stream_count == verbs.count("begin_parts") >= 2
     if case.home.startswith("s3:"):
-        assert len(staged) >= 2 * streams == 2 * verbs.count("put_part")
+        assert len(staged_puts) >= 2 * stream_count == 2 * verbs.count("put_part")
     else:
-        assert not staged
-        assert verbs.count("put_part") >= 2 * streams
+        assert not staged_puts
+        assert verbs.count("put_part") >= 2 * stream_count
 
 
-def writes_of_records(case: Case) -> list[int]:
+def record_write_numbers(case: Case) -> list[int]:
     """Return the numbers of the writes from the first keyed stream to the handles; other writes are as in any run."""
     calls = case.succeed(case.target()).calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
@@ -65,7 +65,7 @@ def writes_of_records(case: Case) -> list[int]:
 
 @in_shares
 def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
-    for k in share(writes_of_records(case)):
+    for k in share(record_write_numbers(case)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
         assert not is_published(target)
@@ -77,11 +77,11 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
 def test_run_killed_before_any_read_is_resumed(tmp_path: Path, share: Share[int]) -> None:
     """Local files are enough, because reads leave nothing behind."""
     case = Case(str(tmp_path / "home"), tmp_path, 1000, SHAPE)
-    counted = case.faults(writes_only=False)
-    assert case.run(case.target(), counted) == 0
-    reads = [k for k, line in enumerate(counted.calls(), 1) if line.startswith("read ")]
-    assert reads
-    for k in share(reads):
+    counting_faults = case.faults(writes_only=False)
+    assert case.run(case.target(), counting_faults) == 0
+    read_numbers = [k for k, line in enumerate(counting_faults.calls(), 1) if line.startswith("read ")]
+    assert read_numbers
+    for k in share(read_numbers):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
         assert_right_or_unpublished(target)
@@ -91,7 +91,7 @@ def test_run_killed_before_any_read_is_resumed(tmp_path: Path, share: Share[int]
 
 @in_shares
 def test_lost_answer_to_a_write_ends_with_exit_code_1_and_is_resumed(case: Case, share: Share[int]) -> None:
-    for k in share(writes_of_records(case)[1::2]):
+    for k in share(record_write_numbers(case)[1::2]):
         target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
         assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
         assert not is_published(target)
@@ -116,7 +116,7 @@ def test_only_missing_files_are_written_again(case: Case) -> None:
 
 def test_killed_run_can_be_discarded(case: Case) -> None:
     store = open_store(case.home)
-    for k in writes_of_records(case)[2::5]:
+    for k in record_write_numbers(case)[2::5]:
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
         assert case.discard(target, case.faults()) == 0

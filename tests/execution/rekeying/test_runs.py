@@ -37,111 +37,115 @@ SETTINGS = {
     "MOST_BYTES_IN_MEMORY": "rescale.execution.rekeying.block_buffer.MOST_BYTES_IN_MEMORY",
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
-WORK = sorted(SETTINGS.keys() - {"INLINE_LIMIT"})
+WORK_SETTINGS = sorted(SETTINGS.keys() - {"INLINE_LIMIT"})
 """Names of the settings that do not change the result."""
 
-SOME_INLINE = 6000
+SOME_INLINE_LIMIT = 6000
 """Limit of inline streams that some streams exceed under another max parallelism and some do not."""
 
 
 @contextmanager
-def patched_settings(**values: int) -> Iterator[None]:
+def patched_settings(**setting_values: int) -> Iterator[None]:
     """Patch the limits of what is done at once, and of what lies inline; `SETTINGS` lists their names."""
     with ExitStack() as stack:
-        for setting, value in values.items():
+        for setting, value in setting_values.items():
             stack.enter_context(patch(SETTINGS[setting], value))
         yield
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "shape"), pairs_in_turn(NAMES, [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
+    ("snapshot_name", "shape"), pairs_in_turn(NAMES, [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
 )
 @pytest.mark.parametrize("inline", [True, slow(False)])
 def test_every_record_lies_in_the_key_group_of_its_key(
-    snapshot: str, shape: tuple[str, str], inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot_name: str, shape: tuple[str, str], inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
         monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    parallelism, maximum = shape
-    source = snapshots.directory(snapshot)
-    plan = plan_rescale(source, str(tmp_path / "target"), [parallelism], max_parallelism=[maximum])
+    parallelism, max_parallelism = shape
+    source = snapshots.directory(snapshot_name)
+    plan = plan_rescale(source, str(tmp_path / "target"), [parallelism], max_parallelism=[max_parallelism])
     execute_without_spark(plan)
     assert_rekeyed(source, plan.target)
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+def large_savepoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a savepoint of 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(directory, 12 * MIB, value_size=10_000)
     return str(directory)
 
 
-@pytest.mark.parametrize("maximum", [slow("64"), "1000"])
-def test_spark_and_the_in_process_loop_write_the_same_bytes(maximum: str, large: str, tmp_path: Path) -> None:
-    plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
+@pytest.mark.parametrize("max_parallelism", [slow("64"), "1000"])
+def test_spark_and_the_in_process_loop_write_the_same_bytes(
+    max_parallelism: str, large_savepoint: str, tmp_path: Path
+) -> None:
+    plan = plan_rescale(large_savepoint, str(tmp_path / "target"), ["3"], max_parallelism=[max_parallelism])
     execute(plan)
-    assert_rekeyed(large, plan.target)
-    first = files_of(plan)
-    assert len(first) == 3 + 1 + 4, "a file for each subtask, `_metadata`, and what is beside the target"
+    assert_rekeyed(large_savepoint, plan.target)
+    spark_files = files_of(plan)
+    assert len(spark_files) == 3 + 1 + 4, "a file for each subtask, `_metadata`, and what is beside the target"
     remove(plan)
     execute_without_spark(plan)
-    assert files_of(plan) == first
-    assert validate_published(large, plan.target, InProcessTasks()).verdict == "complete"
+    assert files_of(plan) == spark_files
+    assert validate_published(large_savepoint, plan.target, InProcessTasks()).verdict == "complete"
 
 
 @st.composite
 def drawn_settings(draw: st.DrawFn, scale: int) -> dict[str, int]:
     """Draw values of some settings, except the smallest, which would only take long."""
-    few = {
+    strategy_by_setting = {
         "RECORDS_AT_ONCE": st.integers(1, 1000),
         "BUFFER_SIZE": st.integers(scale // 1000, scale),
         "BATCH_COUNT": st.integers(1, 10),
     }
-    chosen = draw(st.sets(st.sampled_from(WORK), min_size=1))
-    return {setting: draw(few.get(setting, st.integers(scale // 500, scale))) for setting in chosen}
+    setting_names = draw(st.sets(st.sampled_from(WORK_SETTINGS), min_size=1))
+    return {
+        setting: draw(strategy_by_setting.get(setting, st.integers(scale // 500, scale))) for setting in setting_names
+    }
 
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    snapshot=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
-    values=drawn_settings(5000),
+    snapshot_name=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
+    setting_values=drawn_settings(5000),
     cores=st.integers(1, 9),
     seed=st.integers(0, 1 << 30),
 )
 def test_bytes_depend_on_the_plan_alone(
-    snapshot: str,
-    values: dict[str, int],
+    snapshot_name: str,
+    setting_values: dict[str, int],
     cores: int,
     seed: int,
-    first_of: Callable[[str], tuple[Plan, dict[str, bytes]]],
+    default_result: Callable[[str], tuple[Plan, dict[str, bytes]]],
 ) -> None:
-    plan, expected = first_of(snapshot)
+    plan, expected = default_result(snapshot_name)
     remove(plan)
-    with patched_settings(**values, INLINE_LIMIT=SOME_INLINE):
+    with patched_settings(**setting_values, INLINE_LIMIT=SOME_INLINE_LIMIT):
         execute_without_spark(plan, cores=cores, order=Random(seed))
     assert files_of(plan) == expected
 
 
 @pytest.fixture(scope="module")
-def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Plan, dict[str, bytes]]]:
-    """Return a function that gives a plan for a snapshot, and the files that it makes with default `WORK` settings."""
-    known: dict[str, tuple[Plan, dict[str, bytes]]] = {}
+def default_result(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Plan, dict[str, bytes]]]:
+    """Return a function that gives a plan for a snapshot and the files made with default `WORK_SETTINGS`."""
+    result_by_name: dict[str, tuple[Plan, dict[str, bytes]]] = {}
 
-    def make(snapshot: str) -> tuple[Plan, dict[str, bytes]]:
-        if snapshot not in known:
+    def make(snapshot_name: str) -> tuple[Plan, dict[str, bytes]]:
+        if snapshot_name not in result_by_name:
             target = tmp_path_factory.mktemp("first") / "target"
-            plan = plan_rescale(snapshots.directory(snapshot), str(target), ["3"], max_parallelism=["1000"])
-            with patched_settings(INLINE_LIMIT=SOME_INLINE):
+            plan = plan_rescale(snapshots.directory(snapshot_name), str(target), ["3"], max_parallelism=["1000"])
+            with patched_settings(INLINE_LIMIT=SOME_INLINE_LIMIT):
                 execute_without_spark(plan)
-            known[snapshot] = (plan, files_of(plan))
-        return known[snapshot]
+            result_by_name[snapshot_name] = (plan, files_of(plan))
+        return result_by_name[snapshot_name]
 
     return make
 
 
 @pytest.mark.parametrize(
-    "values",
+    "setting_values",
     [
         {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
         {"BUFFER_SIZE": 9_000, "BATCH_COUNT": 1, "ROW_BYTES": 30_000, "PIECE_BYTES": 25_000},
@@ -150,13 +154,13 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 )
 @pytest.mark.parametrize("cores", [slow(1), 5])
 def test_large_state_has_the_same_records_with_any_settings(
-    values: dict[str, int], cores: int, large: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    setting_values: dict[str, int], cores: int, large_savepoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", MIB)
-    plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
-    with patched_settings(**values):
+    plan = plan_rescale(large_savepoint, str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
+    with patched_settings(**setting_values):
         execute_without_spark(plan, cores=cores, order=Random(5))
-    assert_rekeyed(large, plan.target)
+    assert_rekeyed(large_savepoint, plan.target)
 
 
 def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
@@ -168,8 +172,8 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
     with patch("rescale.planning.streams.inline.INLINE_BUDGET", budget):
         plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
         execute_without_spark(plan)
-    planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)
-    assert 0 < planned < inline_bytes(plan) <= budget
+    planned_bytes = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)
+    assert 0 < planned_bytes < inline_bytes(plan) <= budget
 
 
 def inline_bytes(plan: Plan) -> int:

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import (
-    ElementHeaderComparer,
-    KeyedHeaderComparer,
-    distinct_by_header,
-)
+from rescale.execution.compare.validation.headers import ElementHeaderComparer, KeyedHeaderComparer, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header

@@ -56,9 +56,11 @@ def exchange_bytes_of_groups(result: Result, place: Place) -> None:
     assert isinstance(place.stream, KeyedStream)
     i, j, groups = two_groups(result, place)
     first, other = groups[i] or b"", groups[j] or b""
-    at = next(at for at in range(min(len(first), len(other))) if first[at] != other[at])
-    groups[i] = first[:at] + other[at : at + 1] + first[at + 1 :]
-    groups[j] = other[:at] + first[at : at + 1] + other[at + 1 :]
+    byte_index = next(
+        byte_index for byte_index in range(min(len(first), len(other))) if first[byte_index] != other[byte_index]
+    )
+    groups[i] = first[:byte_index] + other[byte_index : byte_index + 1] + first[byte_index + 1 :]
+    groups[j] = other[:byte_index] + first[byte_index : byte_index + 1] + other[byte_index + 1 :]
     result.write_groups(place, groups)
 
 
@@ -88,8 +90,8 @@ def test_a_flipped_byte_in_a_key_group_is_found(name: str, position: float, resu
     result = result_of(name)
     place = keyed_place(result, KEYED_SLOT[name])
     assert isinstance(place.stream, KeyedStream)
-    group = next(extent for extent in reversed(place.stream.groups) if extent is not None and extent.length)
-    place.flip(group.start + int(position * (group.length - 1)), bit=6)
+    extent = next(extent for extent in reversed(place.stream.groups) if extent is not None and extent.length)
+    place.flip(extent.start + int(position * (extent.length - 1)), bit=6)
     error = assert_found(result)
     assert error.operator is not None
 
@@ -99,10 +101,10 @@ def test_a_flipped_byte_in_any_translated_key_group_is_found(name: str, result_o
     result = result_of(name)
     for place in result.places(Slot.KEYED):
         assert isinstance(place.stream, KeyedStream)
-        for group in filter(None, place.stream.groups):
-            place.flip(group.start + group.length // 2)
+        for extent in filter(None, place.stream.groups):
+            place.flip(extent.start + extent.length // 2)
             assert_found(result)
-            place.flip(group.start + group.length // 2)
+            place.flip(extent.start + extent.length // 2)
     result.validate()
 
 

@@ -29,19 +29,23 @@ from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_sta
 from support.synthetic import GROUP_SIZE, element_stream, keyed_stream, operator, own_stream, snapshot
 
 SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
-MAXIMUM = 8
+MAX_PARALLELISM = 8
 
 
-def streams(parallelism: int, maximum: int = MAXIMUM, framing: Framing = Framing.CANONICAL) -> tuple[KeyedStream, ...]:
+def streams(
+    parallelism: int, max_parallelism: int = MAX_PARALLELISM, framing: Framing = Framing.CANONICAL
+) -> tuple[KeyedStream, ...]:
     header = b"" if framing is Framing.RAW else read_keyed_header(keyed_header(keyed_state("a")), "")
-    return tuple(own_stream(i, parallelism, maximum, framing, header) for i in range(parallelism))
+    return tuple(own_stream(i, parallelism, max_parallelism, framing, header) for i in range(parallelism))
 
 
-def listed(old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: DirectoryFiles) -> Checks:
+def list_checks_of(
+    old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: DirectoryFiles
+) -> Checks:
     """List the checks of one operator, whose number is 1 because an empty operator precedes it."""
     empty = operator("nothing")
-    whole = {file.subtask: file for file in by_files.values()}
-    return list_checks(snapshot(empty, old), snapshot(empty, new), hashes or {}, [{}, whole])
+    files_by_subtask = {file.subtask: file for file in by_files.values()}
+    return list_checks(snapshot(empty, old), snapshot(empty, new), hashes or {}, [{}, files_by_subtask])
 
 
 def of_kind(checks: Checks, kind: type[Any]) -> list[Any]:
@@ -49,9 +53,9 @@ def of_kind(checks: Checks, kind: type[Any]) -> list[Any]:
 
 
 def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> None:
-    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
-    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
-    checks = listed(old, new)
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = operator("op", 3, MAX_PARALLELISM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = list_checks_of(old, new)
     for slot in (Slot.KEYED, Slot.RAW_KEYED):
         own = [check for check in of_kind(checks, GroupCheck) if check.slot is slot]
         assert [[pair.key_group for pair in check.pairs] for check in own] == [[0, 1, 2], [3], [4, 5], [6, 7]]
@@ -61,16 +65,18 @@ def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> No
 
 
 def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
-    first, other = (read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba"))
-    keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other, first=0, last=3)
-    new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first, first=0, last=3)
-    known = keyed_stream(1, {}, Framing.CANONICAL, first, first=0, last=3)
-    checks = listed(operator("op", 1, 4, keyed=(keyed, known)), operator("op", 1, 4, keyed=(new,)))
+    first_header, other_header = (
+        read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba")
+    )
+    keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other_header, first=0, last=3)
+    new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first_header, first=0, last=3)
+    known = keyed_stream(1, {}, Framing.CANONICAL, first_header, first=0, last=3)
+    checks = list_checks_of(operator("op", 1, 4, keyed=(keyed, known)), operator("op", 1, 4, keyed=(new,)))
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0], [1], [2], [3]]
     assert all(pair.id_map == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
-    heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first, first=0, last=3)
-    filled = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first, first=0, last=3)
-    checks = listed(operator("op", 1, 4, keyed=(heap,)), operator("op", 1, 4, keyed=(filled,)))
+    heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first_header, first=0, last=3)
+    filled = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first_header, first=0, last=3)
+    checks = list_checks_of(operator("op", 1, 4, keyed=(heap,)), operator("op", 1, 4, keyed=(filled,)))
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0, 1], [2], [3]]
     assert [weight for weight, _ in checks.units] == [40, 10, 10]
 
@@ -86,7 +92,7 @@ def test_elements_of_both_sides_and_both_slots_are_listed() -> None:
         )
         for parallelism in (1, 2)
     )
-    checks = listed(old, new)
+    checks = list_checks_of(old, new)
     element_checks = [
         (check.slot, check.in_result, check.subtask, check.state, check.mode, len(check.elements))
         for check in of_kind(checks, ElementCheck)
@@ -101,14 +107,14 @@ def test_elements_of_states_with_different_modes_are_refused() -> None:
     old = operator("op", 1, elements=(element_stream(0, {"a": (SPLIT, 1)}),))
     new = operator("op", 1, elements=(element_stream(0, {"a": (UNION, 1)}),))
     with pytest.raises(IntegrityError, match="states"):
-        listed(old, new)
+        list_checks_of(old, new)
 
 
 PLAIN, TRANSLATED, FILLED = {}, {"id_map": (1, 0)}, {"source": None}
 
 
 @pytest.mark.parametrize(
-    ("source", "other", "together"),
+    ("first_change", "second_change", "are_read_together"),
     [
         (PLAIN, PLAIN, True),
         (PLAIN, TRANSLATED, False),
@@ -123,14 +129,16 @@ PLAIN, TRANSLATED, FILLED = {}, {"id_map": (1, 0)}, {"source": None}
     ],
 )
 def test_key_groups_are_read_together_only_if_they_are_contiguous_copies(
-    source: dict[str, Any], other: dict[str, Any], together: bool
+    first_change: dict[str, Any], second_change: dict[str, Any], are_read_together: bool
 ) -> None:
     pairs = [
         GroupPair(number, Extent(1, number * 10, 10), Extent(1, number * 10, 10))._replace(**change)
-        for number, change in enumerate((source, other))
+        for number, change in enumerate((first_change, second_change))
     ]
     group_checks = list(_group_checks(0, operator("op"), pairs, Slot.KEYED))
-    assert [check.pairs for check in group_checks] == ([tuple(pairs)] if together else [(pairs[0],), (pairs[1],)])
+    assert [check.pairs for check in group_checks] == (
+        [tuple(pairs)] if are_read_together else [(pairs[0],), (pairs[1],)]
+    )
 
 
 SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
@@ -142,19 +150,19 @@ def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
 
 
 def test_raw_timers_are_compared_by_key_groups_unless_they_get_other_ones() -> None:
-    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
-    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
-    assert len(of_kind(listed(old, new), GroupCheck)) == 8
-    checks = listed(replace(old, dropped_states=frozenset("never")), new)
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams(2), raw_keyed=raw_timers(2))
+    new = operator("op", 3, MAX_PARALLELISM, keyed=streams(3), raw_keyed=raw_timers(3))
+    assert len(of_kind(list_checks_of(old, new), GroupCheck)) == 8
+    checks = list_checks_of(replace(old, dropped_states=frozenset("never")), new)
     assert [check.slot for check in of_kind(checks, GroupCheck)] == [Slot.RAW_KEYED] * 4
     record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
     assert record_checks == [(False, Framing.CANONICAL)] * 2 + [(True, Framing.CANONICAL)] * 3
 
 
 def test_raw_timers_with_other_key_groups_are_compared_by_records() -> None:
-    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
-    new = operator("op", 3, 2 * MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
-    checks = listed(old, new)
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams(2), raw_keyed=raw_timers(2))
+    new = operator("op", 3, 2 * MAX_PARALLELISM, keyed=streams(3), raw_keyed=raw_timers(3))
+    checks = list_checks_of(old, new)
     assert of_kind(checks, GroupCheck) == []
     record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
     assert record_checks == [
@@ -168,11 +176,11 @@ def test_raw_timers_with_other_key_groups_are_compared_by_records() -> None:
 
 def test_timers_stored_twice_get_two_checks() -> None:
     header = timer_header([SERVICE])
-    keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
-    old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
+    keyed = tuple(own_stream(i, 2, MAX_PARALLELISM, Framing.CANONICAL, header) for i in range(2))
+    old = operator("op", 2, MAX_PARALLELISM, keyed=keyed, raw_keyed=raw_timers(2))
     assert old.duplicate_timers
     new = operator("op", 2, 16, keyed=tuple(own_stream(i, 2, 16, Framing.CANONICAL, header) for i in range(2)))
-    record_checks = of_kind(listed(old, new), RecordCheck)
+    record_checks = of_kind(list_checks_of(old, new), RecordCheck)
     assert [(check.are_duplicates, check.in_result) for check in record_checks] == [
         *[(False, False)] * 2,
         *[(False, True)] * 2,
@@ -188,17 +196,17 @@ def framing(check: RecordCheck) -> Framing:
 
 def test_elements_that_are_not_contiguous_are_listed_one_by_one() -> None:
     stream = element_stream(0, {"a": (SPLIT, 1), "b": (SPLIT, 1), "c": (SPLIT, 1)})
-    first, two, three = (state.elements[0] for state in stream.states)
-    apart = replace(stream, states=(replace(stream.states[0], elements=(first, three, two)),))
-    of = operator("op", 1, elements=(apart,))
-    element_checks = of_kind(listed(of, of), ElementCheck)
-    assert [check.elements for check in element_checks] == [(first,), (three,), (two,)] * 2
+    first, second, third = (state.elements[0] for state in stream.states)
+    with_gaps = replace(stream, states=(replace(stream.states[0], elements=(first, third, second)),))
+    unchanged = operator("op", 1, elements=(with_gaps,))
+    element_checks = of_kind(list_checks_of(unchanged, unchanged), ElementCheck)
+    assert [check.elements for check in element_checks] == [(first,), (third,), (second,)] * 2
 
 
 def test_records_of_both_sides_are_listed_with_the_max_parallelism_of_their_side() -> None:
-    old = operator("op", 2, MAXIMUM, keyed=streams(2))
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams(2))
     new = operator("op", 3, 16, keyed=streams(3, 16))
-    checks = listed(old, new, {old.operator_id: "java"})
+    checks = list_checks_of(old, new, {old.operator_id: "java"})
     record_checks = of_kind(checks, RecordCheck)
     assert len(record_checks) == len(checks.units)
     assert [(check.in_result, check.record_source.max_parallelism) for check in record_checks] == [(False, 8)] * 2 + [
@@ -209,19 +217,19 @@ def test_records_of_both_sides_are_listed_with_the_max_parallelism_of_their_side
     } == {(1, "op", "java", 16)}
     assert sum(check.record_source.key_group_count for check in record_checks if check.in_result) == 16
     assert [weight for weight, _ in checks.units] == [check.record_source.size for check in record_checks]
-    assert {check.key_hash for check in of_kind(listed(old, new), RecordCheck)} == {None}
+    assert {check.key_hash for check in of_kind(list_checks_of(old, new), RecordCheck)} == {None}
 
 
 def test_other_raw_keyed_state_is_compared_by_key_groups_if_records_move() -> None:
     """This holds at the same max parallelism; at another one raw keyed state cannot be kept."""
-    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
-    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
-    checks = listed(replace(old, dropped_states=frozenset("never")), new)
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = operator("op", 3, MAX_PARALLELISM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = list_checks_of(replace(old, dropped_states=frozenset("never")), new)
     assert [len(check.pairs) for check in of_kind(checks, GroupCheck)] == [3, 1, 2, 2]
     assert {check.slot for check in of_kind(checks, GroupCheck)} == {Slot.RAW_KEYED}
     assert len(of_kind(checks, RecordCheck)) == 5
     with pytest.raises(IntegrityError, match="is not in the result"):
-        listed(replace(old, dropped_states=frozenset("never")), replace(new, raw_keyed=()))
+        list_checks_of(replace(old, dropped_states=frozenset("never")), replace(new, raw_keyed=()))
 
 
 def directory(subtask: int, key_groups: KeyGroupRange, *names: str) -> Database:
@@ -229,31 +237,36 @@ def directory(subtask: int, key_groups: KeyGroupRange, *names: str) -> Database:
     return Database(subtask, key_groups, Extent(subtask + 1, 100, 1), b"h", None, files)
 
 
-def in_directories(parallelism: int, *names: str) -> Operator:
-    owns = [key_group_range(MAXIMUM, parallelism, i) for i in range(parallelism)]
+def operator_with_directories(parallelism: int, *names: str) -> Operator:
+    owns = [key_group_range(MAX_PARALLELISM, parallelism, i) for i in range(parallelism)]
     databases = tuple(directory(i, own, *names) for i, own in enumerate(owns))
-    return operator("op", parallelism, MAXIMUM, databases=databases)
+    return operator("op", parallelism, MAX_PARALLELISM, databases=databases)
 
 
 def test_every_file_of_unchanged_directories_is_listed() -> None:
-    of = in_directories(2, "1.sst", "CURRENT")
-    file_checks = of_kind(listed(of, of), FileCheck)
+    unchanged = operator_with_directories(2, "1.sst", "CURRENT")
+    file_checks = of_kind(list_checks_of(unchanged, unchanged), FileCheck)
     assert [check.pair.name for check in file_checks] == [
         name for subtask in (0, 1) for name in (f"the states of subtask {subtask}", "1.sst", "CURRENT")
     ]
-    assert [weight for weight, _ in listed(of, of).units] == [2, 20, 20] * 2
+    assert [weight for weight, _ in list_checks_of(unchanged, unchanged).units] == [2, 20, 20] * 2
 
 
-def whole(subtask: int, copies: int = 1, small: int = 1) -> DirectoryFiles:
+def directory_files(subtask: int, copy_count: int = 1, small_count: int = 1) -> DirectoryFiles:
     def pairs(count: int, kind: str) -> tuple[FilePair, ...]:
         return tuple(FilePair(subtask, f"{kind}{i}", Extent(1, 0, 5), Extent(2, 0, 5)) for i in range(count))
 
-    return DirectoryFiles(subtask, 0, pairs(copies, "copy"), pairs(small, "small"), 0)
+    return DirectoryFiles(subtask, 0, pairs(copy_count, "copy"), pairs(small_count, "small"), 0)
 
 
 def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
-    of = in_directories(2)
-    checks = listed(of, of, one=whole(0, copies=2), other=whole(1, copies=0, small=2))
+    unchanged = operator_with_directories(2)
+    checks = list_checks_of(
+        unchanged,
+        unchanged,
+        one=directory_files(0, copy_count=2),
+        other=directory_files(1, copy_count=0, small_count=2),
+    )
     assert [(check.operator_index, check.pair.name) for check in of_kind(checks, FileCheck)] == [
         (1, "copy0"),
         (1, "copy1"),
@@ -267,16 +280,16 @@ def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
 
 
 def key_group_ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
-    key_groups = []
+    ranges = []
     for check in of_kind(checks, RecordCheck):
         assert isinstance(check.record_source.place, DatabasePlace)
         if check.in_result is in_result:
-            key_groups.append(check.record_source.place.key_groups)
-    return key_groups
+            ranges.append(check.record_source.place.key_groups)
+    return ranges
 
 
 @pytest.mark.parametrize(
-    ("by_files", "of_result", "of_source"),
+    ("proven_subtasks", "result_ranges", "source_ranges"),
     [
         ([], [(0, 2), (3, 5), (6, 7)], [(0, 3), (4, 7)]),
         ([0], [(3, 5), (6, 7)], [(3, 3), (4, 7)]),
@@ -287,40 +300,42 @@ def key_group_ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]
     ],
 )
 def test_records_of_key_groups_not_proven_by_files_are_listed(
-    by_files: Sequence[int], of_result: list[tuple[int, int]], of_source: list[tuple[int, int]]
+    proven_subtasks: Sequence[int], result_ranges: list[tuple[int, int]], source_ranges: list[tuple[int, int]]
 ) -> None:
-    old, new = in_directories(2), in_directories(3)
-    checks = listed(old, new, **{f"of {i}": whole(i) for i in by_files})
-    assert key_group_ranges(checks, in_result=True) == of_result
-    assert key_group_ranges(checks, in_result=False) == of_source
+    old, new = operator_with_directories(2), operator_with_directories(3)
+    checks = list_checks_of(old, new, **{f"of {i}": directory_files(i) for i in proven_subtasks})
+    assert key_group_ranges(checks, in_result=True) == result_ranges
+    assert key_group_ranges(checks, in_result=False) == source_ranges
     assert {check.operator_index for check in of_kind(checks, RecordCheck)} <= {1}
 
 
 def test_contiguous_key_groups_of_one_directory_are_read_at_once() -> None:
-    checks = listed(in_directories(1), in_directories(3), of_one=whole(1))
+    checks = list_checks_of(operator_with_directories(1), operator_with_directories(3), of_one=directory_files(1))
     assert key_group_ranges(checks, in_result=False) == [(0, 2), (6, 7)]
-    checks = listed(in_directories(1), in_directories(5), of_one=whole(1))
+    checks = list_checks_of(operator_with_directories(1), operator_with_directories(5), of_one=directory_files(1))
     assert key_group_ranges(checks, in_result=True) == [(0, 1), (4, 4), (5, 6), (7, 7)]
     assert key_group_ranges(checks, in_result=False) == [(0, 1), (4, 7)]
 
 
 def test_raw_keyed_state_beside_directories_proven_by_files_is_compared() -> None:
-    old = replace(in_directories(2), raw_keyed=streams(2, framing=Framing.RAW))
-    new = replace(in_directories(3), raw_keyed=streams(3, framing=Framing.RAW))
-    checks = listed(old, new, one=whole(0), two=whole(1), three=whole(2))
-    assert sum(len(check.pairs) for check in of_kind(checks, GroupCheck)) == MAXIMUM
+    old = replace(operator_with_directories(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = replace(operator_with_directories(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = list_checks_of(old, new, one=directory_files(0), two=directory_files(1), three=directory_files(2))
+    assert sum(len(check.pairs) for check in of_kind(checks, GroupCheck)) == MAX_PARALLELISM
     with pytest.raises(IntegrityError, match="is not in the result"):
-        listed(old, replace(new, raw_keyed=()), one=whole(0), two=whole(1), three=whole(2))
+        list_checks_of(
+            old, replace(new, raw_keyed=()), one=directory_files(0), two=directory_files(1), three=directory_files(2)
+        )
 
 
 def test_threads_suffice_for_bytewise_or_small_checks() -> None:
     plain = GroupPair(0, Extent(1, 0, 1), Extent(1, 0, 1))
     group = GroupCheck(0, "op", Slot.KEYED, (plain,))
     translated = GroupCheck(0, "op", Slot.KEYED, (plain, plain._replace(id_map=(1, 0))))
-    file = FileCheck(0, "op", whole(0).copies[0])
+    file = FileCheck(0, "op", directory_files(0).copies[0])
     elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", SPLIT, ())
-    much = LITTLE_BYTES + 1
-    for check, bytewise in ((group, True), (file, True), (translated, False), (elements, False)):
-        assert Checks([(much, check)], []).threads_suffice is bytewise
-        assert Checks([(1, check)] * (LITTLE_UNITS + 1), []).threads_suffice is bytewise
-        assert Checks([(1, check), (much, group)], []).threads_suffice
+    large_size = LITTLE_BYTES + 1
+    for check, is_bytewise in ((group, True), (file, True), (translated, False), (elements, False)):
+        assert Checks([(large_size, check)], []).threads_suffice is is_bytewise
+        assert Checks([(1, check)] * (LITTLE_UNITS + 1), []).threads_suffice is is_bytewise
+        assert Checks([(1, check), (large_size, group)], []).threads_suffice

@@ -52,7 +52,7 @@ def edit_operator(before: Snapshot, index: int, change: Callable[[Operator], Ope
     return replace(before, operators=operators)
 
 
-def entry(index: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
+def entry_change(index: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields in the entry of an operator."""
 
     def change(before: Snapshot) -> Snapshot:
@@ -63,16 +63,16 @@ def entry(index: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
     return change
 
 
-def metadata(**fields: Any) -> Callable[[Snapshot], Snapshot]:
+def metadata_change(**fields: Any) -> Callable[[Snapshot], Snapshot]:
     return lambda before: replace(before, metadata=replace(before.metadata, **fields))
 
 
-def state(**fields: Any) -> Callable[[Snapshot], Snapshot]:
+def operator_change(**fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields of the stateless operator other than its entry."""
     return lambda before: edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
 
 
-def finished_first(before: Snapshot) -> Snapshot:
+def with_first_finished(before: Snapshot) -> Snapshot:
     def change(entry: OperatorState) -> OperatorState:
         first, *rest = entry.subtasks
         return replace(entry, subtasks=(replace(first, finished=True, state=None), *rest))
@@ -80,31 +80,34 @@ def finished_first(before: Snapshot) -> Snapshot:
     return edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
 
 
-OTHER = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)
-NO_CHANGES = Changelog(0, streams(Framing.CANONICAL, 1)[0].key_groups, (), (), 0, b"", None)
-IN_FLIGHT = (
+OTHER_HANDLE = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)
+EMPTY_CHANGELOG = Changelog(0, streams(Framing.CANONICAL, 1)[0].key_groups, (), (), 0, b"", None)
+SUBTASKS_IN_FLIGHT = (
     Subtask(0, False, SubtaskState(output_channels=(SingleChannelHandle(0, 0, 0, (0,), 0, InlineStream("x", b"x")),))),
 )
 
 FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
-    "version": (metadata(version=5), "metadata version"),
-    "checkpoint id": (metadata(checkpoint_id=2), "checkpoint id"),
-    "master states": (metadata(masters=(MasterState(0, "hook", b""),)), "master states"),
-    "no properties": (metadata(properties=b""), "properties of another kind of snapshot"),
-    "properties of another kind": (metadata(properties=NATIVE), "properties of another kind of snapshot"),
+    "version": (metadata_change(version=5), "metadata version"),
+    "checkpoint id": (metadata_change(checkpoint_id=2), "checkpoint id"),
+    "master states": (metadata_change(masters=(MasterState(0, "hook", b""),)), "master states"),
+    "no properties": (metadata_change(properties=b""), "properties of another kind of snapshot"),
+    "properties of another kind": (metadata_change(properties=NATIVE), "properties of another kind of snapshot"),
     "files missing": (lambda before: replace(before, missing_files=("/target/1",)), "files of the result are missing"),
     "an operator lost": (lambda before: replace(before, operators=before.operators[:1]), "operators"),
     "operators exchanged": (lambda before: replace(before, operators=before.operators[::-1]), "operators"),
-    "name": (entry(STATELESS, name="other"), "name"),
-    "uid": (entry(STATELESS, uid="other"), "uid"),
-    "coordinator": (entry(STATELESS, coordinator=InlineStream("c", b"x")), "coordinator"),
-    "fully finished": (entry(STATELESS, fully_finished=True), "fully finished"),
-    "a finished subtask": (finished_first, "finished subtasks"),
-    "keyed state of another kind": (state(other_keyed=(OTHER,)), "a kind of state that a rescale never writes"),
-    "a changelog": (state(changelogs=(NO_CHANGES,)), "a kind of state that a rescale never writes"),
-    "channel state": (state(channel_bytes=1), "a kind of state that a rescale never writes"),
+    "name": (entry_change(STATELESS, name="other"), "name"),
+    "uid": (entry_change(STATELESS, uid="other"), "uid"),
+    "coordinator": (entry_change(STATELESS, coordinator=InlineStream("c", b"x")), "coordinator"),
+    "fully finished": (entry_change(STATELESS, fully_finished=True), "fully finished"),
+    "a finished subtask": (with_first_finished, "finished subtasks"),
+    "keyed state of another kind": (
+        operator_change(other_keyed=(OTHER_HANDLE,)),
+        "a kind of state that a rescale never writes",
+    ),
+    "a changelog": (operator_change(changelogs=(EMPTY_CHANGELOG,)), "a kind of state that a rescale never writes"),
+    "channel state": (operator_change(channel_bytes=1), "a kind of state that a rescale never writes"),
     "channel state of unknown size": (
-        entry(STATELESS, subtasks=IN_FLIGHT),
+        entry_change(STATELESS, subtasks=SUBTASKS_IN_FLIGHT),
         "a kind of state that a rescale never writes",
     ),
 }
@@ -121,32 +124,32 @@ def test_changed_metadata_is_found(fault: str) -> None:
 
 
 def test_finished_subtask_that_runs_in_the_result_is_found() -> None:
-    source = finished_first(savepoint())
-    check_metadata(source, finished_first(savepoint()))
+    source = with_first_finished(savepoint())
+    check_metadata(source, with_first_finished(savepoint()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
         check_metadata(source, savepoint())
 
 
 def test_order_of_listed_subtasks_is_ignored() -> None:
-    def ended(*indices: int) -> Callable[[Snapshot], Snapshot]:
+    def with_finished(*indices: int) -> Callable[[Snapshot], Snapshot]:
         subtasks = tuple(Subtask(i, True, None) for i in indices)
-        return lambda before: entry(STATELESS, subtasks=subtasks)(before)
+        return lambda before: entry_change(STATELESS, subtasks=subtasks)(before)
 
-    check_metadata(ended(0, 1)(savepoint()), ended(1, 0)(savepoint()))
+    check_metadata(with_finished(0, 1)(savepoint()), with_finished(1, 0)(savepoint()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
-        check_metadata(ended(0, 1)(savepoint()), ended(1)(savepoint()))
+        check_metadata(with_finished(0, 1)(savepoint()), with_finished(1)(savepoint()))
 
 
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128])
 def test_max_parallelism_of_a_stateless_operator_may_change(max_parallelism: int) -> None:
     """A request may name the operator; `check_planned` compares the shape with the request."""
-    source = entry(STATELESS, parallelism=1, max_parallelism=1)(savepoint())
-    check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(savepoint()))
-    check_metadata(savepoint(), entry(STATELESS, max_parallelism=256)(savepoint()))
+    source = entry_change(STATELESS, parallelism=1, max_parallelism=1)(savepoint())
+    check_metadata(source, entry_change(STATELESS, parallelism=1, max_parallelism=max_parallelism)(savepoint()))
+    check_metadata(savepoint(), entry_change(STATELESS, max_parallelism=256)(savepoint()))
 
 
 @pytest.mark.parametrize(
-    ("keyed", "native"),
+    ("keyed", "is_native"),
     [
         ({"keyed": streams(Framing.CANONICAL, 2)}, False),
         ({"keyed": streams(Framing.HEAP, 2)}, True),
@@ -155,21 +158,27 @@ def test_max_parallelism_of_a_stateless_operator_may_change(max_parallelism: int
         ({"channel_bytes": 0}, False),
     ],
 )
-def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], native: bool) -> None:
-    result, right, wrong = savepoint(**keyed), *((NATIVE, CANONICAL) if native else (CANONICAL, NATIVE))
-    for of_the_source in (CANONICAL, NATIVE):
-        source = savepoint(properties=of_the_source, **keyed)
-        check_metadata(source, with_properties(result, right))
+def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], is_native: bool) -> None:
+    result, right_properties, wrong_properties = (
+        savepoint(**keyed),
+        *((NATIVE, CANONICAL) if is_native else (CANONICAL, NATIVE)),
+    )
+    for source_properties in (CANONICAL, NATIVE):
+        source = savepoint(properties=source_properties, **keyed)
+        check_metadata(source, with_properties(result, right_properties))
         with pytest.raises(IntegrityError, match="properties of another kind of snapshot") as caught:
-            check_metadata(source, with_properties(result, wrong))
-        assert ("native" if native else "canonical") in str(caught.value.expected)
+            check_metadata(source, with_properties(result, wrong_properties))
+        assert ("native" if is_native else "canonical") in str(caught.value.expected)
 
 
 def test_one_native_stream_makes_the_result_native() -> None:
-    mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), handle_tag=RAW_TAG))
-    check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed, properties=NATIVE))
+    mixed_streams = (
+        own_stream(0, 2, 128, Framing.CANONICAL),
+        replace(own_stream(1, 2, 128, Framing.HEAP), handle_tag=RAW_TAG),
+    )
+    check_metadata(savepoint(keyed=mixed_streams), savepoint(keyed=mixed_streams, properties=NATIVE))
     with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
-        check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed))
+        check_metadata(savepoint(keyed=mixed_streams), savepoint(keyed=mixed_streams))
 
 
 def test_result_has_no_properties_if_the_source_has_none() -> None:
@@ -195,7 +204,7 @@ def test_published_result_with_other_shapes_is_refused() -> None:
     }
     check_planned(result, shapes)
     with pytest.raises(RequestError, match="the target holds another published result") as caught:
-        check_planned(entry(STATEFUL, max_parallelism=64)(result), shapes)
+        check_planned(entry_change(STATEFUL, max_parallelism=64)(result), shapes)
     assert caught.value.path == result.metadata_uri
     assert caught.value.expected == "parallelism 3, max parallelism 128"
     assert caught.value.found == "parallelism 3, max parallelism 64"
@@ -204,11 +213,11 @@ def test_published_result_with_other_shapes_is_refused() -> None:
 def test_metadata_that_differs_from_the_certificate_is_refused() -> None:
     result = savepoint(3)
     check_certified(result, certificate_for(result))
-    for change in (entry(STATELESS, parallelism=4), entry(STATEFUL, max_parallelism=64)):
+    for change in (entry_change(STATELESS, parallelism=4), entry_change(STATEFUL, max_parallelism=64)):
         with pytest.raises(IntegrityError, match="does not have the certified shape"):
             check_certified(change(result), certificate_for(result))
     with pytest.raises(IntegrityError, match="does not have the certified shape") as caught:
-        check_certified(entry(STATELESS, operator_id="0" * 32)(result), certificate_for(result))
+        check_certified(entry_change(STATELESS, operator_id="0" * 32)(result), certificate_for(result))
     assert caught.value.expected == "no such operator"
     with pytest.raises(IntegrityError, match="is not the certified one"):
         check_certified(replace(result, metadata_bytes=b"other"), certificate_for(result))
@@ -217,15 +226,15 @@ def test_metadata_that_differs_from_the_certificate_is_refused() -> None:
 SOURCE_FILE = "/source/shared.sst"
 
 
-def referring(uri: str, pin: Pin) -> Snapshot:
+def snapshot_with_file(uri: str, pin: Pin) -> Snapshot:
     return replace(snapshot(directory="/target"), files=(("/elsewhere/candidate", Pin(9)), (uri, pin)))
 
 
 def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
     first_pin = Pin(10, mtime_ns=7)
     source = replace(snapshot(), files=(("/source/_metadata", Pin(9)), (SOURCE_FILE, first_pin)))
-    check_references(source, referring(SOURCE_FILE, first_pin))
-    check_references(source, referring("/target/own.sst", Pin(11)))
+    check_references(source, snapshot_with_file(SOURCE_FILE, first_pin))
+    check_references(source, snapshot_with_file("/target/own.sst", Pin(11)))
     for uri, pin in (
         (SOURCE_FILE, Pin(11, mtime_ns=7)),
         (SOURCE_FILE, Pin(10, mtime_ns=8)),
@@ -234,20 +243,20 @@ def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
         ("/elsewhere/own.sst", first_pin),
     ):
         with pytest.raises(IntegrityError, match="does not belong to the source") as caught:
-            check_references(source, referring(uri, pin))
+            check_references(source, snapshot_with_file(uri, pin))
         assert caught.value.path == uri
 
 
 def test_reference_to_a_file_of_the_base_is_one_to_the_planned_version() -> None:
     planned = {"/base/old.sst": Pin(10, mtime_ns=7)}
-    check_references(snapshot(), referring("/base/old.sst", Pin(10, mtime_ns=7)), planned)
+    check_references(snapshot(), snapshot_with_file("/base/old.sst", Pin(10, mtime_ns=7)), planned)
     for uri, pin in (("/base/old.sst", Pin(10, mtime_ns=8)), ("/base/other.sst", Pin(10, mtime_ns=7))):
         with pytest.raises(IntegrityError, match="does not belong to the source or to a base"):
-            check_references(snapshot(), referring(uri, pin), planned)
+            check_references(snapshot(), snapshot_with_file(uri, pin), planned)
 
 
 def test_surplus_files_in_the_target_are_refused() -> None:
-    result = referring("/target/own.sst", Pin(10))
+    result = snapshot_with_file("/target/own.sst", Pin(10))
     for listed_uris in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):
         check_directory(result, listed_uris)
     with pytest.raises(IntegrityError, match="do not belong to the result") as caught:

@@ -16,19 +16,19 @@ from support.finished import CANONICAL, RAW, SOURCE, ResultOf, assert_found, key
 from support.slow import slow
 
 
-def operators_with(field: str) -> Callable[[object], Callable[[Metadata], Metadata]]:
+def changes_of_field(field: str) -> Callable[[object], Callable[[Metadata], Metadata]]:
     """Return a change of one field of every operator."""
 
-    def to(value: object) -> Callable[[Metadata], Metadata]:
+    def change_to(value: object) -> Callable[[Metadata], Metadata]:
         def change(metadata: Metadata) -> Metadata:
             return replace(metadata, operators=tuple(replace(entry, **{field: value}) for entry in metadata.operators))
 
         return change
 
-    return to
+    return change_to
 
 
-def first_with_subtasks(change: Callable[[OperatorState], OperatorState]) -> Callable[[Metadata], Metadata]:
+def change_of_first_keyed(change: Callable[[OperatorState], OperatorState]) -> Callable[[Metadata], Metadata]:
     """Return a change of the first operator with keyed state."""
 
     def changed(metadata: Metadata) -> Metadata:
@@ -48,21 +48,21 @@ def exchange_subtasks(entry: OperatorState) -> OperatorState:
 
 
 METADATA_FAULTS: dict[str, Callable[[Metadata], Metadata]] = {
-    "parallelism larger": first_with_subtasks(lambda entry: replace(entry, parallelism=entry.parallelism + 1)),
-    "parallelism smaller": first_with_subtasks(
+    "parallelism larger": change_of_first_keyed(lambda entry: replace(entry, parallelism=entry.parallelism + 1)),
+    "parallelism smaller": change_of_first_keyed(
         lambda entry: replace(entry, parallelism=entry.parallelism - 1, subtasks=entry.subtasks[:-1])
     ),
-    "all parallelism larger": operators_with("parallelism")(5),
-    "max parallelism": first_with_subtasks(lambda entry: replace(entry, max_parallelism=entry.max_parallelism * 2)),
-    "uid": operators_with("uid")("another"),
-    "name": operators_with("name")("another"),
-    "coordinator state changed": operators_with("coordinator")(InlineStream("coordinator", b"other")),
-    "coordinator state lost": operators_with("coordinator")(None),
-    "operator id": first_with_subtasks(lambda entry: replace(entry, operator_id="0" * 32)),
+    "all parallelism larger": changes_of_field("parallelism")(5),
+    "max parallelism": change_of_first_keyed(lambda entry: replace(entry, max_parallelism=entry.max_parallelism * 2)),
+    "uid": changes_of_field("uid")("another"),
+    "name": changes_of_field("name")("another"),
+    "coordinator state changed": changes_of_field("coordinator")(InlineStream("coordinator", b"other")),
+    "coordinator state lost": changes_of_field("coordinator")(None),
+    "operator id": change_of_first_keyed(lambda entry: replace(entry, operator_id="0" * 32)),
     "operator lost": lambda metadata: replace(metadata, operators=metadata.operators[1:]),
     "operator doubled": lambda metadata: replace(metadata, operators=(*metadata.operators, metadata.operators[0])),
-    "fully finished": first_with_subtasks(lambda entry: replace(entry, fully_finished=True, subtasks=())),
-    "subtasks exchanged": first_with_subtasks(exchange_subtasks),
+    "fully finished": change_of_first_keyed(lambda entry: replace(entry, fully_finished=True, subtasks=())),
+    "subtasks exchanged": change_of_first_keyed(exchange_subtasks),
     "checkpoint id": lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1),
     "master state": lambda metadata: replace(metadata, masters=(MasterState(0, "hook", b"x"),)),
 }
@@ -77,26 +77,32 @@ def test_a_fault_in_the_metadata_is_found(fault: str, result_of: ResultOf) -> No
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path_template",
     ["../{name}", "sub/../../{name}", "{outside}/{name}", "s3://bucket/{name}", "hdfs://name/{name}", "not there"],
 )
-def test_handle_that_points_outside_the_target_is_found(place: str, result_of: ResultOf, tmp_path: Path) -> None:
+def test_handle_that_points_outside_the_target_is_found(
+    path_template: str, result_of: ResultOf, tmp_path: Path
+) -> None:
     result = result_of(CANONICAL)
-    stream = keyed_place(result, Slot.KEYED)
-    path = stream.path
+    place = keyed_place(result, Slot.KEYED)
+    path = place.path
     outside = tmp_path / "outside"
     outside.mkdir()
     for folder in (tmp_path, outside):
         shutil.copy(path, folder)
-    text = place.format(name=path.name, outside=outside)
-    size = stream.stream.extent.length
-    at = FileStream(text, size) if text.startswith("/") or ":" in text else RelativeFileStream(text, size)
+    stored_path = path_template.format(name=path.name, outside=outside)
+    size = place.stream.extent.length
+    outside_stream = (
+        FileStream(stored_path, size)
+        if stored_path.startswith("/") or ":" in stored_path
+        else RelativeFileStream(stored_path, size)
+    )
 
     def changed(handle: object) -> KeyGroupsHandle:
         assert isinstance(handle, KeyGroupsHandle)
-        return replace(handle, stream=at)
+        return replace(handle, stream=outside_stream)
 
-    result.edit_handle(stream, changed)
+    result.edit_handle(place, changed)
     assert_found(result)
 
 
@@ -115,10 +121,12 @@ def test_a_cut_candidate_is_found(size: int, result_of: ResultOf) -> None:
 
 
 @pytest.mark.parametrize("step", [slow(13), 131])
-def test_every_flipped_byte_of_the_candidate_is_found(step: int, result_of: ResultOf) -> None:
+def test_flipped_bits_of_the_candidate_are_found(step: int, result_of: ResultOf) -> None:
     """Every byte counts but names of inline states and ids of handles, which Rescale chooses."""
     result = result_of("2-windows")
     data = result.candidate.read_bytes()
-    for at in range(0, len(data), step):
-        result.candidate.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+    for position in range(0, len(data), step):
+        result.candidate.write_bytes(
+            data[:position] + bytes([data[position] ^ 1 << position % 8]) + data[position + 1 :]
+        )
         assert_found(result)

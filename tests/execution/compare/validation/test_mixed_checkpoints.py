@@ -32,21 +32,21 @@ def checkpoints(tmp_path: Path) -> tuple[Path, Path, str]:
         if subtask.state is not None
     ]
     handle = next(handle for handle in handles if isinstance(handle, OperatorHandle))
-    name = handle.stream.path.rpartition("/")[2]
-    content = bytearray((later / name).read_bytes())
+    file_name = handle.stream.path.rpartition("/")[2]
+    content = bytearray((later / file_name).read_bytes())
     content[-1] ^= 1
-    (later / name).unlink()
-    (later / name).write_bytes(content)
-    return earlier, later, name
+    (later / file_name).unlink()
+    (later / file_name).write_bytes(content)
+    return earlier, later, file_name
 
 
 @contextmanager
-def read_from(earlier: Path, later: Path) -> Iterator[None]:
+def read_as_earlier(earlier: Path, later: Path) -> Iterator[None]:
     """Give the file `later` the bytes of `earlier` during the block, without changing its time of modification."""
-    content, when = later.read_bytes(), later.stat()
+    content, file_stat = later.read_bytes(), later.stat()
     for data in (earlier.read_bytes(), content):
         later.write_bytes(data)
-        os.utime(later, ns=(when.st_atime_ns, when.st_mtime_ns))
+        os.utime(later, ns=(file_stat.st_atime_ns, file_stat.st_mtime_ns))
         if data != content:
             yield
 
@@ -55,11 +55,11 @@ def read_from(earlier: Path, later: Path) -> Iterator[None]:
 def test_operator_state_of_the_earlier_checkpoint_is_found(
     checkpoints: tuple[Path, Path, str], tmp_path: Path, is_mixed: bool
 ) -> None:
-    earlier, later, name = checkpoints
+    earlier, later, file_name = checkpoints
     base = tmp_path / "base"
     execute_without_spark(plan_rescale(str(earlier), str(base), ["3"], max_parallelism=["1000"]))
     plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
-    with read_from(earlier / name, later / name) if is_mixed else nullcontext():
+    with read_as_earlier(earlier / file_name, later / file_name) if is_mixed else nullcontext():
         move(plan, InProcessTasks(2, None))
     for proof in (Proof.CHANGES, Proof.RECORDS):
         if is_mixed:

@@ -26,10 +26,10 @@ from support.finished import CANONICAL, HEAP, LAZY_COMPRESSED
 from support.pipeline import move, plan_rescale
 from support.slow import slow
 
-at_most = pytest.mark.parametrize("at_most", [4, slow(8)])
+most_reads = pytest.mark.parametrize("most_reads", [4, slow(8)])
 """Number of reads of a validation that are spoilt in turn, the first and the last among them."""
 
-SHAPES = {
+CASES = {
     "key groups and elements": (CANONICAL, {"parallelism": ["3"]}),
     "packed key groups under other ids": (LAZY_COMPRESSED, {"parallelism": ["1"]}),
     "records": (CANONICAL, {"parallelism": ["3"], "max_parallelism": ["1000"]}),
@@ -39,52 +39,60 @@ SHAPES = {
 
 @dataclass
 class Misreading:
-    """Counts reads in chunks and flips a bit in read number `at`; with `for_ever`, also in later reads of that byte."""
+    """Counts reads in chunks and flips a bit in the read `read_index`, and if `is_lasting`, in later reads of that byte."""
 
-    at: int | None = None
-    for_ever: bool = False
+    read_index: int | None = None
+    is_lasting: bool = False
     reads: int = 0
-    place: tuple[str, int] | None = None
+    uri_and_position: tuple[str, int] | None = None
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         chunks = SnapshotFiles.chunks
 
         def misread(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
-            number, self.reads = self.reads, self.reads + 1
-            if number == self.at:
-                self.place = files.uri(extent), extent.start + extent.length // 2
+            this_read, self.reads = self.reads, self.reads + 1
+            if this_read == self.read_index:
+                self.uri_and_position = files.uri(extent), extent.start + extent.length // 2
             begin = extent.start
             for chunk in chunks(files, extent, *more):
-                flips = self.place is not None and files.uri(extent) == self.place[0]
-                yield flipped(chunk, self.place[1] - begin) if flips and (number == self.at or self.for_ever) else chunk
+                is_hit = self.uri_and_position is not None and files.uri(extent) == self.uri_and_position[0]
+                yield (
+                    flipped(chunk, self.uri_and_position[1] - begin)
+                    if is_hit and (this_read == self.read_index or self.is_lasting)
+                    else chunk
+                )
                 begin += len(chunk)
 
         monkeypatch.setattr(SnapshotFiles, "chunks", misread)
 
 
-def flipped(chunk: bytes, at: int) -> bytes:
+def flipped(chunk: bytes, position: int) -> bytes:
     """Flip a bit of the byte at a position, if it lies in this chunk."""
-    return b"".join((chunk[:at], bytes([chunk[at] ^ 4]), chunk[at + 1 :])) if 0 <= at < len(chunk) else chunk
+    return (
+        b"".join((chunk[:position], bytes([chunk[position] ^ 4]), chunk[position + 1 :]))
+        if 0 <= position < len(chunk)
+        else chunk
+    )
 
 
-@pytest.fixture(params=SHAPES)
-def moved(request: pytest.FixtureRequest, tmp_path: Path) -> Plan:
-    name, shape = SHAPES[request.param]
+@pytest.fixture(params=CASES)
+def moved_plan(request: pytest.FixtureRequest, tmp_path: Path) -> Plan:
+    name, shape = CASES[request.param]
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), **shape)
     move(plan, InProcessTasks())
     return plan
 
 
-def some_reads(plan: Plan, at_most: int) -> list[int]:
+def read_indices(plan: Plan, most_reads: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patching:
         misreading = Misreading()
         misreading.install(patching)
         validate_coverage(plan, InProcessTasks())
-    step = max(1, (misreading.reads - 1) // (at_most - 1))
+    step = max(1, (misreading.reads - 1) // (most_reads - 1))
     return list(range(0, misreading.reads, step))
 
 
-def copies_of_the_source(plan: Plan) -> list[tuple[str, Extent]]:
+def source_broadcast_copies(plan: Plan) -> list[tuple[str, Extent]]:
     """Return where the broadcast copies of the source lie. If one is misread, the result's still equal another one."""
     source = open_snapshot(plan.source)
     return [
@@ -97,10 +105,10 @@ def copies_of_the_source(plan: Plan) -> list[tuple[str, Extent]]:
     ]
 
 
-def outcomes(plan: Plan, at_most: int, *, for_ever: bool) -> Iterator[tuple[Misreading, RescaleError]]:
-    copies = copies_of_the_source(plan)
-    for at in some_reads(plan, at_most):
-        misreading = Misreading(at, for_ever)
+def outcomes(plan: Plan, most_reads: int, *, is_lasting: bool) -> Iterator[tuple[Misreading, RescaleError]]:
+    copies = source_broadcast_copies(plan)
+    for read_index in read_indices(plan, most_reads):
+        misreading = Misreading(read_index, is_lasting)
         with pytest.MonkeyPatch.context() as patching:
             misreading.install(patching)
             try:
@@ -108,40 +116,40 @@ def outcomes(plan: Plan, at_most: int, *, for_ever: bool) -> Iterator[tuple[Misr
             except RescaleError as error:
                 yield misreading, error
                 continue
-        assert misreading.place is not None
-        uri, at = misreading.place
-        assert any(uri == copied and e.start <= at < e.start + e.length for copied, e in copies), misreading
+        assert misreading.uri_and_position is not None
+        uri, position = misreading.uri_and_position
+        assert any(uri == copy_uri and e.start <= position < e.start + e.length for copy_uri, e in copies), misreading
 
 
-@at_most
-def test_single_misread_raises_store_error(moved: Plan, at_most: int) -> None:
-    errors = list(outcomes(moved, at_most, for_ever=False))
+@most_reads
+def test_single_misread_raises_store_error(moved_plan: Plan, most_reads: int) -> None:
+    errors = list(outcomes(moved_plan, most_reads, is_lasting=False))
     for misreading, error in errors:
         assert isinstance(error, StoreError), (misreading, error)
-        assert misreading.place is not None
-        side = "result" if misreading.place[0].startswith(moved.target) else "source"
+        assert misreading.uri_and_position is not None
+        side = "result" if misreading.uri_and_position[0].startswith(moved_plan.target) else "source"
         assert error.what == f"two reads of the {side} differ"
-    assert len(errors) > at_most // 2
-    assert validate_coverage(moved, InProcessTasks()).verdict == "complete"
+    assert len(errors) > most_reads // 2
+    assert validate_coverage(moved_plan, InProcessTasks()).verdict == "complete"
 
 
-@at_most
-def test_lasting_damage_raises_integrity_or_snapshot_error(moved: Plan, at_most: int) -> None:
-    errors = list(outcomes(moved, at_most, for_ever=True))
+@most_reads
+def test_lasting_damage_raises_integrity_or_snapshot_error(moved_plan: Plan, most_reads: int) -> None:
+    errors = list(outcomes(moved_plan, most_reads, is_lasting=True))
     assert all(isinstance(error, IntegrityError | SnapshotError) for _, error in errors), errors
-    assert len(errors) > at_most // 2
+    assert len(errors) > most_reads // 2
 
 
 @dataclass
-class Opening:
-    """Counts reads of `_metadata`, candidate, headers and MANIFESTs, and flips a bit in read number `at`."""
+class OpeningMisread:
+    """Counts reads of `_metadata`, candidate, headers and MANIFESTs, and flips a bit in the read `read_index`."""
 
-    at: int | None = None
+    read_index: int | None = None
     reads: int = 0
 
     def misread_once(self, data: bytes) -> bytes:
-        number, self.reads = self.reads, self.reads + 1
-        return flipped(data, len(data) // 2) if number == self.at else data
+        this_read, self.reads = self.reads, self.reads + 1
+        return flipped(data, len(data) // 2) if this_read == self.read_index else data
 
     def validate(self, plan: Plan, proof: Proof) -> None:
         read, read_all = SnapshotFiles.read, LocalStore.read_all
@@ -157,20 +165,20 @@ class Opening:
             validate_coverage(plan, InProcessTasks(), proof)
 
 
-@at_most
+@most_reads
 @pytest.mark.parametrize(("name", "proof"), [(CANONICAL, Proof.RECORDS), ("2-rocksdb-2to3", Proof.FILES)])
 def test_single_misread_of_metadata_header_or_manifest_raises_store_error(
-    name: str, proof: Proof, at_most: int, tmp_path: Path
+    name: str, proof: Proof, most_reads: int, tmp_path: Path
 ) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["2" if proof is Proof.FILES else "3"])
     move(plan, InProcessTasks())
-    whole = Opening()
-    whole.validate(plan, proof)
+    counting = OpeningMisread()
+    counting.validate(plan, proof)
     errors = []
-    for at in range(0, whole.reads, -(-whole.reads // (2 * at_most))):
+    for read_index in range(0, counting.reads, -(-counting.reads // (2 * most_reads))):
         try:
-            Opening(at).validate(plan, proof)
+            OpeningMisread(read_index).validate(plan, proof)
         except RescaleError as error:
             errors.append(error)
     assert all(isinstance(error, StoreError) and "two reads of the" in error.what for error in errors)
-    assert len(errors) > at_most // 2
+    assert len(errors) > most_reads // 2

@@ -25,7 +25,7 @@ from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError
 from support.synthetic import header_of, keyed_stream, operator
 
-MAXIMUM = 8
+MAX_PARALLELISM = 8
 
 A, AB, BA = header_of("a"), header_of("a", "b"), header_of("b", "a")
 
@@ -36,18 +36,20 @@ def stream(
     *,
     header: KeyedHeader = A,
     framing: Framing = Framing.CANONICAL,
-    maximum: int = MAXIMUM,
+    max_parallelism: int = MAX_PARALLELISM,
     size: int = 100,
     without: tuple[int, ...] = (),
 ) -> KeyedStream:
-    own = key_group_range(maximum, parallelism, subtask)
+    own = key_group_range(max_parallelism, parallelism, subtask)
     groups = {g: size for g in range(own.first, own.last + 1) if g not in without}
     return keyed_stream(subtask, groups, framing, header, first=own.first, last=own.last)
 
 
-def keyed(parallelism: int, maximum: int = MAXIMUM, **how: Any) -> Operator:
-    streams = tuple(stream(i, parallelism, maximum=maximum, **how) for i in range(parallelism))
-    return operator("op", parallelism, maximum, keyed=streams)
+def keyed_operator(parallelism: int, max_parallelism: int = MAX_PARALLELISM, **stream_options: Any) -> Operator:
+    streams = tuple(
+        stream(i, parallelism, max_parallelism=max_parallelism, **stream_options) for i in range(parallelism)
+    )
+    return operator("op", parallelism, max_parallelism, keyed=streams)
 
 
 def edit_stream(before: Operator, index: int, **fields: Any) -> Operator:
@@ -55,8 +57,10 @@ def edit_stream(before: Operator, index: int, **fields: Any) -> Operator:
     return replace(before, keyed=tuple(streams))
 
 
-def raw(parallelism: int, maximum: int = MAXIMUM, services: tuple[Any, ...] | None = None) -> tuple[KeyedStream, ...]:
-    streams = (stream(i, parallelism, framing=Framing.RAW, maximum=maximum) for i in range(parallelism))
+def raw_streams(
+    parallelism: int, max_parallelism: int = MAX_PARALLELISM, services: tuple[Any, ...] | None = None
+) -> tuple[KeyedStream, ...]:
+    streams = (stream(i, parallelism, framing=Framing.RAW, max_parallelism=max_parallelism) for i in range(parallelism))
     return tuple(replace(stream, header=b"", parsed=None, timer_services=services) for stream in streams)
 
 
@@ -67,35 +71,37 @@ def directory(
     return Database(subtask, key_groups, Extent(subtask + 1, 1000, len(header)), header, None, files)
 
 
-def in_directories(parallelism: int, maximum: int = MAXIMUM, names: tuple[str, ...] = ("1.sst",)) -> Operator:
-    databases = (directory(i, key_group_range(maximum, parallelism, i), names) for i in range(parallelism))
-    return operator("op", parallelism, maximum, databases=tuple(databases))
+def operator_with_directories(
+    parallelism: int, max_parallelism: int = MAX_PARALLELISM, names: tuple[str, ...] = ("1.sst",)
+) -> Operator:
+    databases = (directory(i, key_group_range(max_parallelism, parallelism, i), names) for i in range(parallelism))
+    return operator("op", parallelism, max_parallelism, databases=tuple(databases))
 
 
 # Comparison by record or by key group.
 
-OWN = replace(keyed(2), raw_keyed=raw(2))
-TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
+WITH_RAW_STATE = replace(keyed_operator(2), raw_keyed=raw_streams(2))
+WITH_RAW_TIMERS = replace(keyed_operator(2), raw_keyed=raw_streams(2, services=("a service",)))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "by_record"),
     [
-        (keyed(2), keyed(3), False),
-        (keyed(2), keyed(2, 16), True),
-        (keyed(2), keyed(2, framing=Framing.HEAP), True),
-        (keyed(2), in_directories(2), True),
-        (replace(keyed(2), dropped_states=frozenset("a")), keyed(2), True),
-        (TIMERS, keyed(2), True),
-        (TIMERS, TIMERS, False),
-        (OWN, OWN, False),
-        (in_directories(2), in_directories(2), False),
-        (in_directories(2), in_directories(3), True),
-        (in_directories(2), in_directories(2, names=("2.sst",)), True),
-        (in_directories(2, names=("1.sst", "2.sst")), in_directories(2, names=("2.sst", "1.sst")), False),
-        (keyed(2, framing=Framing.HEAP), keyed(3, framing=Framing.HEAP), False),
-        (keyed(2, framing=Framing.HEAP), keyed(3, framing=Framing.HEAP, header=AB), True),
-        (keyed(2), keyed(3, header=AB), False),
+        (keyed_operator(2), keyed_operator(3), False),
+        (keyed_operator(2), keyed_operator(2, 16), True),
+        (keyed_operator(2), keyed_operator(2, framing=Framing.HEAP), True),
+        (keyed_operator(2), operator_with_directories(2), True),
+        (replace(keyed_operator(2), dropped_states=frozenset("a")), keyed_operator(2), True),
+        (WITH_RAW_TIMERS, keyed_operator(2), True),
+        (WITH_RAW_TIMERS, WITH_RAW_TIMERS, False),
+        (WITH_RAW_STATE, WITH_RAW_STATE, False),
+        (operator_with_directories(2), operator_with_directories(2), False),
+        (operator_with_directories(2), operator_with_directories(3), True),
+        (operator_with_directories(2), operator_with_directories(2, names=("2.sst",)), True),
+        (operator_with_directories(2, names=("1.sst", "2.sst")), operator_with_directories(2, names=("2.sst", "1.sst")), False),
+        (keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, framing=Framing.HEAP), False),
+        (keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, framing=Framing.HEAP, header=AB), True),
+        (keyed_operator(2), keyed_operator(3, header=AB), False),
     ],
 )  # fmt: skip
 def test_operators_are_compared_by_record_or_by_key_group(old: Operator, new: Operator, by_record: bool) -> None:
@@ -103,44 +109,46 @@ def test_operators_are_compared_by_record_or_by_key_group(old: Operator, new: Op
 
 
 def test_heap_stream_without_entries_may_have_another_header() -> None:
-    empty = len(empty_group(0, A))
-    streams = (stream(0, 2, framing=Framing.HEAP, header=AB), stream(1, 2, framing=Framing.HEAP, size=empty))
-    old = operator("op", 2, MAXIMUM, keyed=streams)
-    assert not is_compared_by_record(old, keyed(1, framing=Framing.HEAP, header=AB))
-    filled = replace(old, keyed=(streams[0], stream(1, 2, framing=Framing.HEAP, size=empty + 1)))
-    assert is_compared_by_record(filled, keyed(1, framing=Framing.HEAP, header=AB))
+    empty_size = len(empty_group(0, A))
+    streams = (stream(0, 2, framing=Framing.HEAP, header=AB), stream(1, 2, framing=Framing.HEAP, size=empty_size))
+    old = operator("op", 2, MAX_PARALLELISM, keyed=streams)
+    assert not is_compared_by_record(old, keyed_operator(1, framing=Framing.HEAP, header=AB))
+    filled = replace(old, keyed=(streams[0], stream(1, 2, framing=Framing.HEAP, size=empty_size + 1)))
+    assert is_compared_by_record(filled, keyed_operator(1, framing=Framing.HEAP, header=AB))
 
 
 # Key groups.
 
 
 def test_each_key_group_is_paired_with_its_place_in_source_and_result() -> None:
-    pairs = pair_key_groups(keyed(2), keyed(3), Slot.KEYED)
-    assert [pair.key_group for pair in pairs] == list(range(MAXIMUM))
+    pairs = pair_key_groups(keyed_operator(2), keyed_operator(3), Slot.KEYED)
+    assert [pair.key_group for pair in pairs] == list(range(MAX_PARALLELISM))
     assert [pair.source and pair.source.file for pair in pairs] == [1] * 4 + [2] * 4
     assert [pair.result.file for pair in pairs] == [1] * 3 + [2] * 3 + [3] * 2
     assert all(pair.id_map is None and not pair.compressed and not pair.filler for pair in pairs)
 
 
 def test_key_groups_are_paired_within_their_slot() -> None:
-    old = replace(keyed(2), raw_keyed=raw(2))
-    new = replace(keyed(3), raw_keyed=raw(3))
-    assert len(pair_key_groups(old, new, Slot.RAW_KEYED)) == MAXIMUM
-    for source, other in ((replace(old, raw_keyed=()), new), (old, replace(new, raw_keyed=()))):
-        assert len(pair_key_groups(source, other, Slot.KEYED)) == MAXIMUM
+    old = replace(keyed_operator(2), raw_keyed=raw_streams(2))
+    new = replace(keyed_operator(3), raw_keyed=raw_streams(3))
+    assert len(pair_key_groups(old, new, Slot.RAW_KEYED)) == MAX_PARALLELISM
+    for source, result in ((replace(old, raw_keyed=()), new), (old, replace(new, raw_keyed=()))):
+        assert len(pair_key_groups(source, result, Slot.KEYED)) == MAX_PARALLELISM
         with pytest.raises(IntegrityError):
-            pair_key_groups(source, other, Slot.RAW_KEYED)
+            pair_key_groups(source, result, Slot.RAW_KEYED)
 
 
 def test_state_ids_are_translated_where_headers_differ() -> None:
-    old = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=AB), stream(1, 2, header=BA)))
-    tables = [pair.id_map for pair in pair_key_groups(old, keyed(1, header=AB), Slot.KEYED)]
+    old = operator("op", 2, MAX_PARALLELISM, keyed=(stream(0, 2, header=AB), stream(1, 2, header=BA)))
+    tables = [pair.id_map for pair in pair_key_groups(old, keyed_operator(1, header=AB), Slot.KEYED)]
     assert tables == [None] * 4 + [(1, 0)] * 4
 
 
 def test_pairs_of_compressed_key_groups_are_marked_as_compressed() -> None:
-    packed = replace(A, compressed=True)
-    pairs = pair_key_groups(keyed(2, header=packed), keyed(3, header=packed), Slot.KEYED)
+    compressed_header = replace(A, compressed=True)
+    pairs = pair_key_groups(
+        keyed_operator(2, header=compressed_header), keyed_operator(3, header=compressed_header), Slot.KEYED
+    )
     assert all(pair.compressed for pair in pairs)
 
 
@@ -165,43 +173,49 @@ AB_BYTES = stream(0, 2, header=AB).header
 def test_fault_in_places_of_key_groups_is_found(fault: str) -> None:
     change, message = GROUP_FAULTS[fault]
     with pytest.raises(IntegrityError, match=message) as caught:
-        pair_key_groups(keyed(2), change(keyed(3)), Slot.KEYED)
+        pair_key_groups(keyed_operator(2), change(keyed_operator(3)), Slot.KEYED)
     assert caught.value.operator == "op"
 
 
 def test_number_of_lost_key_groups_is_reported() -> None:
     with pytest.raises(IntegrityError, match="key group 3 is not in the result") as caught:
-        pair_key_groups(keyed(2), operator("op", 3, MAXIMUM, keyed=keyed(3).keyed[:1]), Slot.KEYED)
+        pair_key_groups(
+            keyed_operator(2), operator("op", 3, MAX_PARALLELISM, keyed=keyed_operator(3).keyed[:1]), Slot.KEYED
+        )
     assert (caught.value.expected, caught.value.found) == ("8 key groups with state", "5 missing")
 
 
 @pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.RAW])
 def test_key_group_that_the_source_does_not_have_is_found(framing: Framing) -> None:
     """Only heap framing writes blocks for key groups without state."""
-    old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=framing, without=(5,)),))
+    old = operator("op", 1, MAX_PARALLELISM, keyed=(stream(0, 1, framing=framing, without=(5,)),))
     with pytest.raises(IntegrityError, match="key group 5 is not in the source"):
-        pair_key_groups(old, keyed(3, framing=framing), Slot.KEYED)
+        pair_key_groups(old, keyed_operator(3, framing=framing), Slot.KEYED)
 
 
 def test_heap_key_group_missing_in_the_source_must_be_a_block_without_entries() -> None:
     heap = Framing.HEAP
-    old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=heap, without=(5,)),))
-    pairs = pair_key_groups(old, keyed(3, framing=heap), Slot.KEYED)
+    old = operator("op", 1, MAX_PARALLELISM, keyed=(stream(0, 1, framing=heap, without=(5,)),))
+    pairs = pair_key_groups(old, keyed_operator(3, framing=heap), Slot.KEYED)
     assert [(pair.key_group, pair.filler) for pair in pairs if pair.source is None] == [(5, empty_group(5, A))]
-    unknown = tuple(replace(stream, parsed=None) for stream in keyed(3, framing=heap).keyed)
+    unparsed_streams = tuple(replace(stream, parsed=None) for stream in keyed_operator(3, framing=heap).keyed)
     with pytest.raises(IntegrityError, match="key group 5 is not in the source"):
-        pair_key_groups(old, replace(keyed(3), keyed=unknown), Slot.KEYED)
+        pair_key_groups(old, replace(keyed_operator(3), keyed=unparsed_streams), Slot.KEYED)
 
 
 def test_heap_blocks_without_entries_are_compared_with_new_ones_if_headers_differ() -> None:
     """With equal headers, blocks without entries are compared with the source's blocks."""
-    heap, empty = Framing.HEAP, len(empty_group(0, A))
-    streams = stream(0, 2, framing=heap, header=AB), stream(1, 2, framing=heap, size=empty)
-    pairs = pair_key_groups(operator("op", 2, MAXIMUM, keyed=streams), keyed(1, framing=heap, header=AB), Slot.KEYED)
+    heap, empty_size = Framing.HEAP, len(empty_group(0, A))
+    streams = stream(0, 2, framing=heap, header=AB), stream(1, 2, framing=heap, size=empty_size)
+    pairs = pair_key_groups(
+        operator("op", 2, MAX_PARALLELISM, keyed=streams), keyed_operator(1, framing=heap, header=AB), Slot.KEYED
+    )
     assert [pair.filler for pair in pairs] == [b""] * 4 + [empty_group(g, AB) for g in range(4, 8)]
     assert [pair.source is None for pair in pairs] == [False] * 4 + [True] * 4
-    same = pair_key_groups(keyed(2, framing=heap, size=empty), keyed(1, framing=heap, size=empty), Slot.KEYED)
-    assert [pair.source is None for pair in same] == [False] * 8
+    equal_header_pairs = pair_key_groups(
+        keyed_operator(2, framing=heap, size=empty_size), keyed_operator(1, framing=heap, size=empty_size), Slot.KEYED
+    )
+    assert [pair.source is None for pair in equal_header_pairs] == [False] * 8
 
 
 # Operators whose records move one by one.
@@ -214,86 +228,101 @@ REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
     "another first key group": (lambda op: edit_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
     "fewer key groups": (lambda op: edit_stream(op, 1, groups=op.keyed[1].groups[1:]), "key groups of subtask 1"),
     "the heap's framing": (lambda op: edit_stream(op, 1, framing=Framing.HEAP), "framing of subtask 1"),
-    "raw keyed state": (lambda op: replace(op, raw_keyed=raw(3, 16)), "subtasks with raw keyed state"),
+    "raw keyed state": (lambda op: replace(op, raw_keyed=raw_streams(3, 16)), "subtasks with raw keyed state"),
     "another header": (lambda op: edit_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
 }
 
 
 @pytest.mark.parametrize("fault", REKEYED_FAULTS)
 def test_fault_in_streams_of_moved_records_is_found(fault: str) -> None:
-    check_rekeyed(keyed(2), keyed(3, 16))
+    check_rekeyed(keyed_operator(2), keyed_operator(3, 16))
     change, message = REKEYED_FAULTS[fault]
     with pytest.raises(IntegrityError, match=message):
-        check_rekeyed(keyed(2), change(keyed(3, 16)))
+        check_rekeyed(keyed_operator(2), change(keyed_operator(3, 16)))
 
 
 def test_raw_keyed_state_cannot_move_to_another_max_parallelism() -> None:
     with pytest.raises(IntegrityError, match="subtasks with raw keyed state"):
-        check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3, 16))
-    check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3))
+        check_rekeyed(replace(keyed_operator(2), raw_keyed=raw_streams(2)), keyed_operator(3, 16))
+    check_rekeyed(replace(keyed_operator(2), raw_keyed=raw_streams(2)), keyed_operator(3))
 
 
 def test_keyed_state_in_result_of_source_without_keyed_state_is_refused() -> None:
-    empty = operator("op", 2, MAXIMUM)
+    empty = operator("op", 2, MAX_PARALLELISM)
     check_rekeyed(empty, operator("op", 3, 16))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(empty, keyed(3, 16))
+        check_rekeyed(empty, keyed_operator(3, 16))
 
 
 def test_heap_framing_may_become_canonical_but_not_the_reverse() -> None:
-    check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16, framing=Framing.HEAP))
-    check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16))
+    check_rekeyed(keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, 16, framing=Framing.HEAP))
+    check_rekeyed(keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, 16))
     with pytest.raises(IntegrityError, match="framing of subtask 0"):
-        check_rekeyed(keyed(2), keyed(3, 16, framing=Framing.HEAP))
+        check_rekeyed(keyed_operator(2), keyed_operator(3, 16, framing=Framing.HEAP))
 
 
 def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
     """At another max parallelism, every subtask has a stream."""
-    one_directory = replace(in_directories(2), databases=in_directories(2).databases[:1])
-    check_rekeyed(one_directory, replace(in_directories(4), databases=in_directories(4).databases[:2]))
-    for those in (slice(0, 1), slice(0, 3), slice(1, 3)):
+    one_directory = replace(operator_with_directories(2), databases=operator_with_directories(2).databases[:1])
+    check_rekeyed(
+        one_directory, replace(operator_with_directories(4), databases=operator_with_directories(4).databases[:2])
+    )
+    for kept in (slice(0, 1), slice(0, 3), slice(1, 3)):
         with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-            check_rekeyed(one_directory, replace(in_directories(4), databases=in_directories(4).databases[those]))
-    check_rekeyed(one_directory, in_directories(4, 16))
+            check_rekeyed(
+                one_directory,
+                replace(operator_with_directories(4), databases=operator_with_directories(4).databases[kept]),
+            )
+    check_rekeyed(one_directory, operator_with_directories(4, 16))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(one_directory, replace(in_directories(4, 16), databases=in_directories(4, 16).databases[:2]))
-    two = in_directories(4).databases[:2]
-    moved = replace(in_directories(4), databases=tuple(replace(own, key_groups=KeyGroupRange(0, 1)) for own in two))
+        check_rekeyed(
+            one_directory,
+            replace(operator_with_directories(4, 16), databases=operator_with_directories(4, 16).databases[:2]),
+        )
+    two_databases = operator_with_directories(4).databases[:2]
+    overlapping = replace(
+        operator_with_directories(4),
+        databases=tuple(replace(own, key_groups=KeyGroupRange(0, 1)) for own in two_databases),
+    )
     with pytest.raises(IntegrityError, match="key groups of subtask 1"):
-        check_rekeyed(one_directory, moved)
+        check_rekeyed(one_directory, overlapping)
 
 
 def test_directory_lists_the_states_of_the_directories_it_got_key_groups_from() -> None:
-    def of(parallelism: int, *headers: KeyedHeader) -> Operator:
-        made = in_directories(parallelism)
+    def with_headers(parallelism: int, *headers: KeyedHeader) -> Operator:
+        template = operator_with_directories(parallelism)
         databases = (
             replace(database, header=stream(0, 1, header=header).header, parsed=header)
-            for database, header in zip(made.databases, headers, strict=True)
+            for database, header in zip(template.databases, headers, strict=True)
         )
-        return replace(made, databases=tuple(databases))
+        return replace(template, databases=tuple(databases))
 
-    check_rekeyed(of(2, A, AB), of(4, A, A, AB, AB))
+    check_rekeyed(with_headers(2, A, AB), with_headers(4, A, A, AB, AB))
     with pytest.raises(IntegrityError, match="header of subtask 2"):
-        check_rekeyed(of(2, A, AB), of(4, A, A, A, AB))
+        check_rekeyed(with_headers(2, A, AB), with_headers(4, A, A, A, AB))
 
 
 def test_every_stream_lists_all_states_if_max_parallelism_changes() -> None:
-    two = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=A), stream(1, 2, header=AB)))
-    check_rekeyed(two, keyed(4, 16, header=AB))
+    with_two_headers = operator("op", 2, MAX_PARALLELISM, keyed=(stream(0, 2, header=A), stream(1, 2, header=AB)))
+    check_rekeyed(with_two_headers, keyed_operator(4, 16, header=AB))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
-        check_rekeyed(two, edit_stream(keyed(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A))
+        check_rekeyed(
+            with_two_headers, edit_stream(keyed_operator(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A)
+        )
 
 
 def test_every_subtask_has_a_stream_unless_directories_stay_directories() -> None:
-    one_directory = replace(in_directories(2), databases=in_directories(2).databases[:1])
+    one_directory = replace(operator_with_directories(2), databases=operator_with_directories(2).databases[:1])
     as_streams = tuple(replace(stream(i, 4), header=b"h", parsed=None) for i in range(4))
-    check_rekeyed(one_directory, operator("op", 4, MAXIMUM, keyed=as_streams))
+    check_rekeyed(one_directory, operator("op", 4, MAX_PARALLELISM, keyed=as_streams))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(one_directory, operator("op", 4, MAXIMUM, keyed=as_streams[:2]))
-    inline = operator("op", 2, MAXIMUM, keyed=(replace(stream(0, 2), header=b"h", parsed=None),))
-    check_rekeyed(inline, in_directories(4))
+        check_rekeyed(one_directory, operator("op", 4, MAX_PARALLELISM, keyed=as_streams[:2]))
+    inline = operator("op", 2, MAX_PARALLELISM, keyed=(replace(stream(0, 2), header=b"h", parsed=None),))
+    check_rekeyed(inline, operator_with_directories(4))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(inline, replace(in_directories(4), databases=in_directories(4).databases[:2]))
+        check_rekeyed(
+            inline, replace(operator_with_directories(4), databases=operator_with_directories(4).databases[:2])
+        )
 
 
 # Unchanged directories.
@@ -301,7 +330,9 @@ def test_every_subtask_has_a_stream_unless_directories_stay_directories() -> Non
 
 def test_files_of_a_directory_are_paired_by_name() -> None:
     names = ("1.sst", "2.sst", "CURRENT")
-    pairs = pair_database_files(in_directories(2, names=names), in_directories(2, names=names[::-1]))
+    pairs = pair_database_files(
+        operator_with_directories(2, names=names), operator_with_directories(2, names=names[::-1])
+    )
     assert [(pair.subtask, pair.name) for pair in pairs] == [
         (subtask, name) for subtask in (0, 1) for name in (f"the states of subtask {subtask}", *names)
     ]
@@ -312,22 +343,22 @@ def test_files_of_a_directory_are_paired_by_name() -> None:
 @pytest.mark.parametrize(
     "new",
     [
-        in_directories(3),
-        in_directories(2, names=("2.sst",)),
-        in_directories(2, names=("1.sst", "2.sst")),
-        in_directories(2, 16),
-        replace(in_directories(2), databases=in_directories(2).databases[:1]),
-        replace(in_directories(2), databases=in_directories(2).databases[::-1]),
+        operator_with_directories(3),
+        operator_with_directories(2, names=("2.sst",)),
+        operator_with_directories(2, names=("1.sst", "2.sst")),
+        operator_with_directories(2, 16),
+        replace(operator_with_directories(2), databases=operator_with_directories(2).databases[:1]),
+        replace(operator_with_directories(2), databases=operator_with_directories(2).databases[::-1]),
     ],
 )
 def test_changed_directories_are_found(new: Operator) -> None:
     with pytest.raises(IntegrityError, match="RocksDB directories: result and source differ"):
-        pair_database_files(in_directories(2), new)
+        pair_database_files(operator_with_directories(2), new)
 
 
 def test_directories_must_match_the_stored_parallelism() -> None:
     """At the same parallelism, Flink gives its subtasks the directories without looking at their key groups."""
-    old = in_directories(2)
+    old = operator_with_directories(2)
     new = replace(old, entry=replace(old.entry, parallelism=3))
     assert not is_compared_by_record(old, new)
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):

@@ -14,18 +14,18 @@ from support.synthetic import element_stream, keyed_stream
 
 
 def test_state_that_only_the_operator_state_header_of_the_result_has_is_found() -> None:
-    fewer, more = (
+    holder_of_a, holder_of_a_and_b = (
         element_stream(0, {}, read_operator_state_header(operator_header(tuple(map(operator_list, names))), "header"))
         for names in ("a", "ab")
     )
-    ElementHeaderComparer("x").compare([fewer, more], more)
+    ElementHeaderComparer("x").compare([holder_of_a, holder_of_a_and_b], holder_of_a_and_b)
     with pytest.raises(IntegrityError, match="that the source does not have") as caught:
-        ElementHeaderComparer("x").compare([fewer], more)
+        ElementHeaderComparer("x").compare([holder_of_a], holder_of_a_and_b)
     assert caught.value.state == "b"
 
 
 def test_state_that_only_the_keyed_header_of_the_result_has_is_found() -> None:
-    fewer, more = (
+    holder_of_a, holder_of_a_and_b = (
         keyed_stream(
             0,
             {},
@@ -36,7 +36,7 @@ def test_state_that_only_the_keyed_header_of_the_result_has_is_found() -> None:
         )
         for names in ("a", "ab")
     )
-    KeyedHeaderComparer("x").compare([fewer, more], more)
+    KeyedHeaderComparer("x").compare([holder_of_a, holder_of_a_and_b], holder_of_a_and_b)
     with pytest.raises(IntegrityError, match="that the source does not have") as caught:
-        KeyedHeaderComparer("x").compare([fewer], more)
+        KeyedHeaderComparer("x").compare([holder_of_a], holder_of_a_and_b)
     assert caught.value.state == "b"

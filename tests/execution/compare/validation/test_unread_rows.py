@@ -26,7 +26,7 @@ UNCHANGED = "in RocksDB directories that stay unchanged"
 BY_FILES = "in RocksDB directories that were compared by their files, no row was read"
 
 
-def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
+def move_whole_files(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
     """Move the snapshot with whole files, however few of their rows belong to the subtask."""
     with patch("rescale.planning.streams.database_streams.MOST_FOREIGN_SHARE", foreign_share):
         plan = plan_rescale(str(source), str(target), shape)
@@ -34,7 +34,7 @@ def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> 
     return plan
 
 
-def unreadable(source: Path) -> None:
+def damage_rows(source: Path) -> None:
     """Change a byte of a row in every SST file, so that the block's checksum is wrong."""
     edit_files(source, "", lambda data: bytes([data[0] ^ 1]) + data[1:] if b"rocksdb.properties" in data else data)
 
@@ -47,7 +47,7 @@ def statement_of(plan: Plan, proof: Proof) -> str:
 
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
 def test_unchanged_directories_are_compared_byte_by_byte_without_reading_rows(proof: Proof, tmp_path: Path) -> None:
-    plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
+    plan = move_whole_files(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
     statement = statement_of(plan, proof)
     assert UNCHANGED in statement
     assert BY_FILES not in statement
@@ -67,8 +67,8 @@ def test_directories_with_unreadable_blocks_are_not_certified(
 ) -> None:
     """RocksDB would refuse such a block when the job reads a row."""
     source = relocated(NATIVE, tmp_path / "source")
-    unreadable(source)
-    plan = moved(source, tmp_path / "target", *shape)
+    damage_rows(source)
+    plan = move_whole_files(source, tmp_path / "target", *shape)
     with pytest.raises(SnapshotError) as raised:
         validate_coverage(plan, InProcessTasks(), proof)
     assert raised.value.path is not None
@@ -78,7 +78,7 @@ def test_directories_with_unreadable_blocks_are_not_certified(
 def test_certificate_says_that_tables_of_an_unsupported_form_were_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
+    plan = move_whole_files(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
 
     def refuse(*_: object) -> None:
         raise UnsupportedError("a form that is not read")
@@ -89,14 +89,14 @@ def test_certificate_says_that_tables_of_an_unsupported_form_were_not_checked(
 
 def test_rows_of_new_directories_are_read_in_a_proof_by_records(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
-    plan = moved(source, tmp_path / "target", "3")
+    plan = move_whole_files(source, tmp_path / "target", "3")
     assert UNCHANGED not in statement_of(plan, Proof.RECORDS)
     assert BY_FILES not in statement_of(plan, Proof.RECORDS)
     assert UNCHANGED not in statement_of(plan, Proof.FILES)
     assert BY_FILES in statement_of(plan, Proof.FILES)
 
 
-def begins_late(file: LiveFile) -> LiveFile:
+def begin_late(file: LiveFile) -> LiveFile:
     """Let the key range of a file with two rows begin after the first."""
     if file.smallest_user_key == file.largest_user_key:
         return file
@@ -104,7 +104,7 @@ def begins_late(file: LiveFile) -> LiveFile:
     return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
 
-def with_changed_files(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
+def manifest_change(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
     def changed(data: bytes) -> bytes:
         manifest = read_manifest(data, "MANIFEST")
         families = tuple(replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
@@ -115,8 +115,8 @@ def with_changed_files(change: Callable[[LiveFile], LiveFile]) -> Callable[[byte
 
 def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_files(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
-    assert edit_files(source, "MANIFEST", with_changed_files(begins_late))
-    plan = moved(source, tmp_path / "target", "3")
+    assert edit_files(source, "MANIFEST", manifest_change(begin_late))
+    plan = move_whole_files(source, tmp_path / "target", "3")
     assert "begin and end with the keys in their MANIFESTs" in statement_of(plan, Proof.FILES)
     with pytest.raises(SnapshotError, match="begins after its first row"):
         validate_coverage(plan, InProcessTasks(), Proof.RECORDS)
@@ -124,6 +124,6 @@ def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_fil
 
 def test_wrong_file_size_in_a_source_manifest_is_refused_by_the_plan(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
-    assert edit_files(source, "MANIFEST", with_changed_files(lambda file: replace(file, size=file.size - 1)))
+    assert edit_files(source, "MANIFEST", manifest_change(lambda file: replace(file, size=file.size - 1)))
     with pytest.raises(SnapshotError, match="differs from the MANIFEST"):
         plan_rescale(str(source), str(tmp_path / "target"), ["3"])

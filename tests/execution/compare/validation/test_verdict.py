@@ -32,7 +32,7 @@ from rescale.storage.store import open_store
 from support.synthetic import operator, snapshot
 
 EXCEPT = "except for the declared differences, "
-SAYS = {
+PROOF_SENTENCES = {
     "all": "every key group, list element, union element and broadcast copy of the source was read",
     "the rest": "for all other state, every key group",
     "files": "every SST file of the source that may have rows of a subtask is in the subtask's directory",
@@ -44,7 +44,7 @@ SAYS = {
     "kafka": "hold the declared Kafka offsets",
     "sources": "was declared to become a KafkaSource",
 }
-DOES_NOT = {
+DISCLAIMERS = {
     "rows by files": "in RocksDB directories that were compared by their files, no row was read",
     "rows of the unchanged": "in RocksDB directories that stay unchanged",
     "files referred to": "files that the result refers to were not read",
@@ -57,12 +57,12 @@ DOES_NOT = {
 }
 
 PROOF = CertifiedOperator("0" * 32, "op", 2, 128, 4, 5, 6, 7, "a" * 32, None)
-RECORDS = replace(PROOF, records=CertifiedRecords(1, None, None, 1, {}))
-CHECKSUMS = replace(PROOF, checksums=CertifiedChecksums(("CRC32C",), 7))
-REFERRED, COPIED = (replace(PROOF, directories=CertifiedDirectories(1, 0, n, 1 - n, 0)) for n in (1, 0))
+RECORDS_PROOF = replace(PROOF, records=CertifiedRecords(1, None, None, 1, {}))
+CHECKSUMS_PROOF = replace(PROOF, checksums=CertifiedChecksums(("CRC32C",), 7))
+REFERRED_PROOF, COPIED_PROOF = (replace(PROOF, directories=CertifiedDirectories(1, 0, n, 1 - n, 0)) for n in (1, 0))
 
 
-def in_directories(parallelism: int) -> Operator:
+def operator_with_directories(parallelism: int) -> Operator:
     databases = tuple(
         Database(
             i,
@@ -77,7 +77,9 @@ def in_directories(parallelism: int) -> Operator:
     return operator("op", parallelism, databases=databases)
 
 
-def side(folder: Path, compared: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
+def snapshot_with_file(
+    folder: Path, compared: Operator, *, local: bool = False, elsewhere: Path | None = None
+) -> Snapshot:
     """Return a snapshot with one file beside `_metadata` or elsewhere; only a `local` one has times of modification."""
     folder.mkdir(exist_ok=True)
     path = (elsewhere or folder) / "state"
@@ -100,8 +102,8 @@ def certificate(
     local: bool = False,
     elsewhere: bool = False,
 ) -> Certificate:
-    source = side(folder / "source", old or operator("op"), local=local)
-    result = side(
+    source = snapshot_with_file(folder / "source", old or operator("op"), local=local)
+    result = snapshot_with_file(
         folder / "result", new or operator("op"), local=True, elsewhere=folder / "source" if elsewhere else None
     )
     return certificate_of(
@@ -109,86 +111,100 @@ def certificate(
     )
 
 
-def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
+def sentence_names(text: str | None, sentences: Mapping[str, str]) -> list[str]:
     return [name for name, sentence in sentences.items() if sentence in (text or "")]
 
 
 @pytest.mark.parametrize(
-    ("how", "says", "does_not"),
+    ("options", "sentences", "disclaimers"),
     [
         ({}, ["all"], []),
         ({"metadata_checked": False}, ["all"], ["unbound"]),
         ({"local": True}, ["all"], ["local files"]),
         ({"elsewhere": True}, ["all"], ["the source stays"]),
-        ({"proofs": [RECORDS]}, ["all", "records"], ["rules"]),
-        ({"proofs": [CHECKSUMS]}, ["all", "the rest", "checksums"], ["stored sums"]),
+        ({"proofs": [RECORDS_PROOF]}, ["all", "records"], ["rules"]),
+        ({"proofs": [CHECKSUMS_PROOF]}, ["all", "the rest", "checksums"], ["stored sums"]),
         (
-            {"proofs": [REFERRED], "old": in_directories(2), "new": in_directories(3)},
+            {"proofs": [REFERRED_PROOF], "old": operator_with_directories(2), "new": operator_with_directories(3)},
             ["all", "the rest", "files"],
             ["rows by files", "files referred to"],
         ),
         (
-            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(3)},
+            {"proofs": [COPIED_PROOF], "old": operator_with_directories(2), "new": operator_with_directories(3)},
             ["all", "the rest", "files"],
             ["rows by files"],
         ),
         (
-            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(2)},
+            {"proofs": [COPIED_PROOF], "old": operator_with_directories(2), "new": operator_with_directories(2)},
             ["all", "the rest", "files"],
             ["rows of the unchanged"],
         ),
-        ({"old": in_directories(2), "new": in_directories(2)}, ["all"], ["rows of the unchanged"]),
-        ({"old": in_directories(2), "new": in_directories(3)}, ["all"], []),
+        (
+            {"old": operator_with_directories(2), "new": operator_with_directories(2)},
+            ["all"],
+            ["rows of the unchanged"],
+        ),
+        ({"old": operator_with_directories(2), "new": operator_with_directories(3)}, ["all"], []),
     ],
 )
 def test_certificate_says_what_was_compared_and_what_was_not(
-    how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
+    options: dict[str, Any], sentences: list[str], disclaimers: list[str], tmp_path: Path
 ) -> None:
-    proofs, others = how.get("proofs", [PROOF]), {name: value for name, value in how.items() if name != "proofs"}
-    certified = certificate(tmp_path, *proofs, **others)
-    assert said_of(certified.proves, SAYS) == says
+    proofs, other_options = (
+        options.get("proofs", [PROOF]),
+        {name: value for name, value in options.items() if name != "proofs"},
+    )
+    certified = certificate(tmp_path, *proofs, **other_options)
+    assert sentence_names(certified.proves, PROOF_SENTENCES) == sentences
     assert EXCEPT not in certified.proves
-    assert said_of(certified.does_not_prove, DOES_NOT) == does_not
-    assert (certified.does_not_prove is None) is (not does_not)
+    assert sentence_names(certified.does_not_prove, DISCLAIMERS) == disclaimers
+    assert (certified.does_not_prove is None) is (not disclaimers)
 
 
 def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Path) -> None:
     source, result = (
         replace(
-            side(tmp_path / name, operator("op"), local=name == "result"),
-            operators=(operator("a"), in_directories(of), operator("b")),
+            snapshot_with_file(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), operator_with_directories(parallelism), operator("b")),
         )
-        for name, of in (("source", 2), ("result", 3))
+        for name, parallelism in (("source", 2), ("result", 3))
     )
-    certified = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, is_metadata_checked=True)
-    assert said_of(certified.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
-    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
+    certified = certificate_of(
+        source, result, [RECORDS_PROOF, REFERRED_PROOF, CHECKSUMS_PROOF], None, is_metadata_checked=True
+    )
+    assert sentence_names(certified.proves, PROOF_SENTENCES) == ["all", "the rest", "files", "checksums", "records"]
+    assert sentence_names(certified.does_not_prove, DISCLAIMERS) == [
+        "rows by files",
+        "files referred to",
+        "stored sums",
+        "rules",
+    ]
     assert (certified.proof, certified.bytes) == (Proof.FILES, 21)
 
 
 def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(tmp_path: Path) -> None:
     source, result = (
         replace(
-            side(tmp_path / name, operator("op"), local=name == "result"),
-            operators=(operator("a"), in_directories(2), operator("b")),
+            snapshot_with_file(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), operator_with_directories(2), operator("b")),
         )
         for name in ("source", "result")
     )
     certified = certificate_of(source, result, [PROOF] * 3, None, is_metadata_checked=True)
-    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
+    assert sentence_names(certified.does_not_prove, DISCLAIMERS) == ["rows of the unchanged"]
     uri = source.files[1][0]
     pin = open_store(uri).stat(uri)
     assert pin is not None
-    refers = replace(result, files=(*result.files, (uri, pin)))
-    certified = certificate_of(source, refers, [PROOF] * 3, None, is_metadata_checked=True)
-    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
+    with_reference = replace(result, files=(*result.files, (uri, pin)))
+    certified = certificate_of(source, with_reference, [PROOF] * 3, None, is_metadata_checked=True)
+    assert sentence_names(certified.does_not_prove, DISCLAIMERS) == ["rows of the unchanged", "the source stays"]
 
 
 CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
 
 
 @pytest.mark.parametrize(
-    ("surgery", "says"),
+    ("surgery", "sentences"),
     [
         (Surgery(renamed=("one",)), ["renamed"]),  # type: ignore[arg-type]
         (Surgery(dropped=("one",)), ["dropped"]),  # type: ignore[arg-type]
@@ -197,43 +213,43 @@ CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
         (Surgery(kafka=(CHANGE, replace(CHANGE, becomes_source=True))), ["kafka", "sources"]),
     ],
 )
-def test_certificate_names_the_declared_differences(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
+def test_certificate_names_the_declared_differences(surgery: Surgery, sentences: list[str], tmp_path: Path) -> None:
     certified = certificate(tmp_path, surgery=surgery)
-    assert said_of(certified.proves, SAYS) == ["all", *says]
-    assert certified.proves.startswith(EXCEPT) is (says != ["renamed"])
+    assert sentence_names(certified.proves, PROOF_SENTENCES) == ["all", *sentences]
+    assert certified.proves.startswith(EXCEPT) is (sentences != ["renamed"])
     assert certified.surgery == surgery
 
 
-CHANGES = replace(PROOF, changes=CertifiedChanges(written=2, deleted=1, files_of_base=3))
+CHANGES_PROOF = replace(PROOF, changes=CertifiedChanges(written=2, deleted=1, files_of_base=3))
 
 
 def test_proof_by_changes_mentions_its_base(tmp_path: Path) -> None:
-    certified, other = certificate(tmp_path, CHANGES), certificate(tmp_path)
+    certified, without_base = certificate(tmp_path, CHANGES_PROOF), certificate(tmp_path)
     assert "base" in certified.proves
     assert "base" in (certified.does_not_prove or "")
-    assert "base" not in f"{other.proves} {other.does_not_prove}"
+    assert "base" not in f"{without_base.proves} {without_base.does_not_prove}"
 
 
 def test_result_that_refers_to_its_base_depends_on_it(tmp_path: Path) -> None:
     uri = str(tmp_path / "source" / "state")
     plan = SimpleNamespace(digest="", warnings=(), continued=None, base_files_referred_to={uri: Pin(5)})
-    certified = certificate(tmp_path, CHANGES, plan=plan, elsewhere=True)
-    assert said_of(certified.does_not_prove, DOES_NOT) == ["the base stays"]
+    certified = certificate(tmp_path, CHANGES_PROOF, plan=plan, elsewhere=True)
+    assert sentence_names(certified.does_not_prove, DISCLAIMERS) == ["the base stays"]
     assert "no_claim" in certified.start
 
 
 @pytest.mark.parametrize(
-    ("proof", "depth"),
+    ("proof", "expected"),
     [
         (PROOF, Proof.RECORDS),
-        (RECORDS, Proof.RECORDS),
-        (CHECKSUMS, Proof.FILES),
-        (REFERRED, Proof.FILES),
-        (CHANGES, Proof.CHANGES),
+        (RECORDS_PROOF, Proof.RECORDS),
+        (CHECKSUMS_PROOF, Proof.FILES),
+        (REFERRED_PROOF, Proof.FILES),
+        (CHANGES_PROOF, Proof.CHANGES),
     ],
 )
-def test_certificate_says_by_what_it_was_proven(proof: CertifiedOperator, depth: Proof, tmp_path: Path) -> None:
-    assert certificate(tmp_path, proof).proof is depth
+def test_certificate_says_by_what_it_was_proven(proof: CertifiedOperator, expected: Proof, tmp_path: Path) -> None:
+    assert certificate(tmp_path, proof).proof is expected
 
 
 def test_certificate_names_plan_source_target_and_files(tmp_path: Path) -> None:
@@ -247,6 +263,6 @@ def test_certificate_names_plan_source_target_and_files(tmp_path: Path) -> None:
     assert [file.name for file in certified.files] == ["state"]
     assert (certificate(tmp_path).plan, certificate(tmp_path).warnings) == (None, ())
     assert str(tmp_path / "result") in certified.start
-    changed = certificate(tmp_path, replace(PROOF, max_parallelism=256)).start
-    assert "256" in changed
+    start_command = certificate(tmp_path, replace(PROOF, max_parallelism=256)).start
+    assert "256" in start_command
     assert "max-parallelism" not in certificate(tmp_path).start
