@@ -34,10 +34,12 @@ HEAP_TIMERS = "2-rocksdb-heap-timers"
 SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("64",))]
 
 
-IN_SHAPES = list(product(WITH_TWIN, SHAPES))
+NAMES_AND_SHAPES = list(product(WITH_TWIN, SHAPES))
 
 
-@pytest.mark.parametrize(("name", "shape"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(IN_SHAPES)])
+@pytest.mark.parametrize(
+    ("name", "shape"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(NAMES_AND_SHAPES)]
+)
 def test_canonical_result_is_equal_to_the_savepoint_that_flink_took(
     name: str, shape: tuple[tuple[str, ...], tuple[str, ...]], tmp_path: Path
 ) -> None:
@@ -50,7 +52,7 @@ def test_canonical_result_is_equal_to_the_savepoint_that_flink_took(
     assert diff_snapshots(twin, open_snapshot(target), InProcessTasks()).equal
 
 
-def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
+def distinct_key_count(operator: Operator, files: SnapshotFiles) -> int:
     """Return the number of distinct keys in all canonical state of an operator, counted record by record."""
     keys = set()
     reader = SourceReader(files)
@@ -59,8 +61,8 @@ def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
         for source in sources_of(stream, operator.max_parallelism):
             for records in reader.batches(source):
                 for start, limit, state in zip(records.key_starts, records.key_ends, records.state_ids, strict=True):
-                    named = stream.parsed.states[state].name
-                    keys.add(record_name_parts(stream.parsed, named, records.data[start:limit].tobytes())["key"])
+                    state_name = stream.parsed.states[state].name
+                    keys.add(record_name_parts(stream.parsed, state_name, records.data[start:limit].tobytes())["key"])
     return len(keys)
 
 
@@ -73,16 +75,16 @@ def test_key_with_state_and_timers_in_different_streams_counts_once(
     plan = plan_rescale(snapshots.directory(name), target, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     result = open_snapshot(target)
-    keys = {
-        operator.operator_id: distinct_keys(operator, result.contents)
+    count_by_operator = {
+        operator.operator_id: distinct_key_count(operator, result.contents)
         for operator in result.operators
         if operator.keyed
     }
     certificate = validate_published(plan.source, target, InProcessTasks())
-    counted = {
+    certified_counts = {
         proof.operator_id: proof.records.distinct_keys_at_least for proof in certificate.operators if proof.records
     }
-    assert {operator_id: keys[operator_id] for operator_id in counted} == counted != {}
+    assert {operator_id: count_by_operator[operator_id] for operator_id in certified_counts} == certified_counts != {}
 
 
 @pytest.fixture
@@ -108,8 +110,8 @@ def test_state_in_order_is_written_with_the_same_bytes_as_shuffled_state(
     name: str, parallelism: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = []
-    for run in ("in order", "shuffled"):
-        target = tmp_path / run
+    for run_name in ("in order", "shuffled"):
+        target = tmp_path / run_name
         execute_without_spark(
             plan_rescale(snapshots.directory(name), str(target), [str(parallelism)], format="canonical")
         )
@@ -132,15 +134,22 @@ def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "what"),
+    ("wrong_bytes", "error", "message"),
     [
         (b"user-x", IntegrityError, "does not give the key group that contains it"),
         (b"\xff", SnapshotError, "a timer that cannot be read"),
     ],
 )
-@pytest.mark.parametrize(("result_format", "maximum"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))])
+@pytest.mark.parametrize(
+    ("result_format", "max_parallelism"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))]
+)
 def test_damaged_heap_timer_is_found(
-    result_format: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
+    result_format: str,
+    max_parallelism: tuple[str, ...],
+    wrong_bytes: bytes,
+    error: type[RescaleError],
+    message: str,
+    tmp_path: Path,
 ) -> None:
     """The timer is on the heap beside RocksDB, in raw keyed state."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
@@ -148,10 +157,10 @@ def test_damaged_heap_timer_is_found(
     (operator,) = (operator for operator in snapshot.operators if operator.heap_timers)
     extent = operator.heap_timers[0].extent
     file = Path(snapshot.files[extent.file][0])
-    at = file.read_bytes().index(b"user-1") - (len(wrong) == 1)
-    file.write_bytes(file.read_bytes()[:at] + wrong + file.read_bytes()[at + len(wrong) :])
-    plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=maximum, format=result_format)
-    with pytest.raises(error, match=what) as caught:
+    position = file.read_bytes().index(b"user-1") - (len(wrong_bytes) == 1)
+    file.write_bytes(file.read_bytes()[:position] + wrong_bytes + file.read_bytes()[position + len(wrong_bytes) :])
+    plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=max_parallelism, format=result_format)
+    with pytest.raises(error, match=message) as caught:
         execute_without_spark(plan)
     assert caught.value.operator == operator.label
     assert result_format == "keep" or not (tmp_path / "target").exists()
@@ -168,8 +177,8 @@ def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(result_format
     assert not operator.heap_timers
     file = Path(snapshot.files[operator.duplicate_timers[0].extent.file][0])
     content = bytearray(file.read_bytes())
-    namespace = content.index(b"\0", content.index(b"user-1"))
-    content[namespace + 8] ^= 1  # last byte of the timer's time
+    namespace_position = content.index(b"\0", content.index(b"user-1"))
+    content[namespace_position + 8] ^= 1  # last byte of the timer's time
     file.write_bytes(content)
     plan = plan_rescale(str(source), str(tmp_path / "target"), format=result_format)
     with pytest.raises(SnapshotError, match="stored twice") as caught:

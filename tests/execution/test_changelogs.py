@@ -51,7 +51,7 @@ QUICK = [
 ]
 
 
-def twin(name: str) -> Snapshot:
+def canonical_twin(name: str) -> Snapshot:
     """Return a canonical savepoint that Flink took at the same moment."""
     return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
 
@@ -60,7 +60,7 @@ def twin(name: str) -> Snapshot:
 def test_replayed_state_is_equal_to_the_savepoint_of_flink(name: str) -> None:
     snapshot = snapshots.opened(name)
     assert any(operator.changelogs for operator in snapshot.operators)
-    difference = diff_snapshots(twin(name), snapshot, InProcessTasks())
+    difference = diff_snapshots(canonical_twin(name), snapshot, InProcessTasks())
     assert difference.equal
     assert sum(state.a.count for operator in difference.operators for state in operator.states) > 100
 
@@ -69,15 +69,15 @@ def test_replayed_state_is_equal_to_the_savepoint_of_flink(name: str) -> None:
 def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: Path) -> None:
     """Both subtasks share a file of changes. The twin is a native savepoint of the same job, though of another run."""
     source = edited.relocated(f"{line}-changelog", tmp_path / "source")
-    changes = str(tmp_path / "source" / "changelog")
+    changelog_directory = str(tmp_path / "source" / "changelog")
     difference = diff_snapshots(
-        snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), InProcessTasks()
+        snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changelog_directory]), InProcessTasks()
     )
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert difference.equal
     assert sum(count for count, _ in counts) > 20
     target = str(tmp_path / "target")
-    execute_without_spark(plan_rescale(str(source), target, ["3"], [changes], ["100"], format="canonical"))
+    execute_without_spark(plan_rescale(str(source), target, ["3"], [changelog_directory], ["100"], format="canonical"))
     assert diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(target), InProcessTasks()).equal
 
 
@@ -85,15 +85,15 @@ def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: 
 def test_compressed_changelog_in_files_is_replayed(line: str, tmp_path: Path) -> None:
     """The sizes in the handles count uncompressed bytes (`state.changelog.dstl.dfs.compression.enabled`)."""
     source = edited.relocated(f"{line}-changelog", tmp_path / "source")
-    changes = tmp_path / "source" / "changelog"
-    for path in filter(Path.is_file, changes.rglob("*")):
+    changelog_directory = tmp_path / "source" / "changelog"
+    for path in filter(Path.is_file, changelog_directory.rglob("*")):
         flag, content = path.read_bytes()[:1], path.read_bytes()[1:]
         assert flag == b"\0"
         path.write_bytes(b"\1" + b"".join(compressed([content])))
     savepoint = snapshots.opened(f"{line}-rocksdb-native")
-    assert diff_snapshots(savepoint, open_snapshot(str(source), [str(changes)]), InProcessTasks()).equal
+    assert diff_snapshots(savepoint, open_snapshot(str(source), [str(changelog_directory)]), InProcessTasks()).equal
     target = str(tmp_path / "target")
-    execute_without_spark(plan_rescale(str(source), target, ["3"], [str(changes)], format="canonical"))
+    execute_without_spark(plan_rescale(str(source), target, ["3"], [str(changelog_directory)], format="canonical"))
     assert diff_snapshots(savepoint, open_snapshot(target), InProcessTasks()).equal
 
 
@@ -110,7 +110,7 @@ def test_every_record_of_a_changelog_is_in_the_result(
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
     assert {kind for operator in result.operators for kind in operator.holder_kinds} == {kinds[result_format]}
-    assert diff_snapshots(twin(name), result, InProcessTasks()).equal
+    assert diff_snapshots(canonical_twin(name), result, InProcessTasks()).equal
 
 
 def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
@@ -139,9 +139,9 @@ def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, m
     expected = all_records(snapshot)
     monkeypatch.setattr(log_windows, "WINDOW_BYTES", 3000)
     monkeypatch.setattr(log_windows, "_MOST_BUFFERED_BYTES", 100)
-    cut = all_records(snapshot)
-    assert sorted(cut) == sorted(expected)
-    assert cut != expected
+    records_in_windows = all_records(snapshot)
+    assert sorted(records_in_windows) == sorted(expected)
+    assert records_in_windows != expected
     monkeypatch.setattr(log_windows, "LARGEST_KEY_GROUP_BYTES", 500)
     with pytest.raises(UnsupportedError, match="more changes than can be replayed at once"):
         all_records(snapshot)
@@ -171,15 +171,17 @@ def test_changelog_that_differs_at_the_second_read_is_refused(name: str) -> None
     (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
     changelog = operator.changelogs[0]
     assert changelog.parsed is not None
-    gone = min(changelog.logged_states)
-    header = replace(changelog.parsed, states=tuple(state for state in changelog.parsed.states if state.name != gone))
+    missing_state = min(changelog.logged_states)
+    header = replace(
+        changelog.parsed, states=tuple(state for state in changelog.parsed.states if state.name != missing_state)
+    )
     windows = log_windows.LogWindows(snapshot.contents, changelog.changes, header, changelog.key_groups)
     with (
         pytest.raises(SnapshotError, match="describes a state that its header does not have") as caught,
         windows.cut(),
     ):
         pass
-    assert caught.value.state == gone
+    assert caught.value.state == missing_state
 
 
 def test_keeping_the_format_of_a_changelog_over_heap_is_refused_with_advice(tmp_path: Path) -> None:
@@ -217,29 +219,34 @@ def test_state_is_dropped_from_a_changelog(tmp_path: Path) -> None:
         state_drops=[f"{operator.operator_id}:history"],
     )
     execute_without_spark(plan)
-    assert diff_snapshots(twin(name), open_snapshot(plan.target), InProcessTasks(), plan.surgery).equal
+    assert diff_snapshots(canonical_twin(name), open_snapshot(plan.target), InProcessTasks(), plan.surgery).equal
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("base_count", [1, 2])
+def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(base_count: int, tmp_path: Path) -> None:
     """This shows at the base record that is merged or, if several are merged, after all base records."""
     header = read_keyed_header(keyed_header(HeapState("sum", LONG, TEXT, "REDUCING").info, key=LONG.snapshot), "")
     key, group = LONG.write(1), key_group_of_hash(LONG.code(1), 128)
     merge_change = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)
     set_change = bytes((Operation.SET, 0, 0)) + key + LONG.write(2) + TEXT.write((97,))
     metadata_change = bytes((Operation.METADATA,)) + i32(7) + header.states[0].raw + bytes(3)
-    changes = [(-1, metadata_change), *([(group, set_change)] if number == 1 else []), (group, merge_change)]
-    log = tmp_path / "log"
-    log.write_bytes(b"".join(i32(of) + i32(len(change)) + change for of, change in changes))
-    before = records_in_buffer(
-        [Record(0, key + LONG.write(number_of_key), TEXT.write((98,))) for number_of_key in (1, 2)[:number]],
-        [group] * number,
+    changes = [(-1, metadata_change), *([(group, set_change)] if base_count == 1 else []), (group, merge_change)]
+    log_file = tmp_path / "log"
+    log_file.write_bytes(b"".join(i32(key_group) + i32(len(change)) + change for key_group, change in changes))
+    base_records = records_in_buffer(
+        [Record(0, key + LONG.write(key_number), TEXT.write((98,))) for key_number in (1, 2)[:base_count]],
+        [group] * base_count,
     )
-    change_set = ChangeSet(Extent(1, 0, log.stat().st_size), None)
-    files = SnapshotFiles((("/source/_metadata", None), (str(log), None)))
+    change_set = ChangeSet(Extent(1, 0, log_file.stat().st_size), None)
+    files = SnapshotFiles((("/source/_metadata", None), (str(log_file), None)))
     records = ChangelogRecords(
-        header, 128, files, [change_set], KeyGroupRange(0, 127), lambda windows: [(iter([before]) for _ in windows)]
+        header,
+        128,
+        files,
+        [change_set],
+        KeyGroupRange(0, 127),
+        lambda windows: [(iter([base_records]) for _ in windows)],
     )
     with pytest.raises(UnsupportedError, match="the job's own function") as caught:
         list(records)
-    assert (caught.value.path, caught.value.state) == (str(log), "sum")
+    assert (caught.value.path, caught.value.state) == (str(log_file), "sum")

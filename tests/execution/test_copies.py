@@ -17,21 +17,21 @@ from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.results import unpublish
 from support.slow import slow_but
 
-COPIED = [name for name in snapshots.names() if not name.endswith("unaligned") and "changelog" not in name]
+COPIED_NAMES = [name for name in snapshots.names() if not name.endswith("unaligned") and "changelog" not in name]
 DATABASES = [name for name in snapshots.with_databases() if "lost" not in name]
 """Snapshots with files that are too large to lie inline."""
 
 
-@pytest.mark.parametrize("name", slow_but(lambda name: name.startswith("2-"), COPIED))
+@pytest.mark.parametrize("name", slow_but(lambda name: name.startswith("2-"), COPIED_NAMES))
 def test_copy_of_a_snapshot_can_be_moved(name: str, tmp_path: Path) -> None:
     source, target = snapshots.directory(name), tmp_path / "target"
     execute_without_spark(plan_rescale(source, str(target)))
-    moved = tmp_path / "elsewhere" / "moved"
-    moved.parent.mkdir()
-    target.rename(moved)
-    certificate = validate_published(source, str(moved), InProcessTasks())
+    moved_target = tmp_path / "elsewhere" / "moved"
+    moved_target.parent.mkdir()
+    target.rename(moved_target)
+    certificate = validate_published(source, str(moved_target), InProcessTasks())
     assert certificate.verdict == "complete"
-    assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved)).files} == {str(moved)}
+    assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved_target)).files} == {str(moved_target)}
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == "2-rocksdb-native", DATABASES))
@@ -39,12 +39,12 @@ def test_rocksdb_directory_is_copied_by_spark_and_resumed_in_process(name: str, 
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
     execute(plan)
     store = open_store(plan.target)
-    files = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
-    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
+    content_by_name = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
+    lost_uri = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
     unpublish(places_of(plan))
-    store.delete([lost])
+    store.delete([lost_uri])
     execute_without_spark(plan)
-    assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == files
+    assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == content_by_name
 
 
 @pytest.mark.parametrize("name", DATABASES)

@@ -16,7 +16,7 @@ from support.pipeline import plan_rescale, shared_processes
 from support.snapshots import directory
 from support.sst_files import with_index
 
-_CRASHES = """
+_CRASHING_LIBRARY = """
 import os, signal
 from rescale.rocksdb.engine import library
 
@@ -44,15 +44,15 @@ def test_forged_sst_file_in_a_worker_is_refused_with_its_path(shape: dict[str, o
 
 @pytest.mark.slow
 def test_crash_of_rocksdb_is_reported_by_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(_CRASHES)
+    (tmp_path / "sitecustomize.py").write_text(_CRASHING_LIBRARY)
     target = tmp_path / "target"
     source = directory("2-rocksdb-native")
     arguments = ["run", source, "--target", str(target), "--max-parallelism", "40", "--parallelism", "3"]
-    run = in_a_process(*arguments, PYTHONPATH=str(tmp_path))
-    assert run.returncode == SnapshotError.exit_code, run.stderr
-    assert "RocksDB crashed while reading a file of the database" in run.stderr
-    assert "SIGSEGV" in run.stderr
-    assert ".sst" in run.stderr
-    assert f"path: {source}" in run.stderr
-    assert "Traceback" not in run.stderr
+    process = in_a_process(*arguments, PYTHONPATH=str(tmp_path))
+    assert process.returncode == SnapshotError.exit_code, process.stderr
+    assert "RocksDB crashed while reading a file of the database" in process.stderr
+    assert "SIGSEGV" in process.stderr
+    assert ".sst" in process.stderr
+    assert f"path: {source}" in process.stderr
+    assert "Traceback" not in process.stderr
     assert not (target / "_metadata").exists()

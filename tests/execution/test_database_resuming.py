@@ -34,7 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def first_only(subtask: Subtask) -> Subtask:
         return subtask if subtask.index == 0 else replace(subtask, state=SubtaskState())
 
-    def with_keyed_state(entry: OperatorState) -> bool:
+    def has_keyed_state(entry: OperatorState) -> bool:
         return any(subtask.state is not None and subtask.state.managed_keyed for subtask in entry.subtasks)
 
     edit(
@@ -44,7 +44,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
             operators=tuple(
                 replace(entry, subtasks=tuple(map(first_only, entry.subtasks)))
                 for entry in metadata.operators
-                if with_keyed_state(entry)
+                if has_keyed_state(entry)
             ),
         ),
     )
@@ -58,36 +58,36 @@ def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: 
     return Case(str(tmp_path / "home"), folder, 30_000, SHAPES[request.param], str(source))
 
 
-def numbers(case: Case) -> list[int]:
+def call_numbers(case: Case) -> list[int]:
     """Return the numbers of the storage calls after the plan that write or read; the other calls change nothing."""
-    counted, target = case.faults(writes_only=False), case.target()
-    assert case.run(target, counted, parallelism="") == 0, warm.output(counted)
+    counting_faults, target = case.faults(writes_only=False), case.target()
+    assert case.run(target, counting_faults, parallelism="") == 0, warm.output(counting_faults)
     assert_right(target, case.source)
-    verbs = [line.split()[0] for line in counted.calls()]
+    verbs = [line.split()[0] for line in counting_faults.calls()]
     return [k for k, verb in enumerate(verbs, 1) if verb in (*WRITES, "read") and k >= verbs.index("put") + 1]
 
 
 @in_shares
 def test_run_killed_before_any_call_is_resumed(case: Case, scratch: Path, share: Share[int]) -> None:
-    before = {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")}
-    for k in share(numbers(case)):
-        target, resumed = case.target(), case.faults()
-        killed = case.faults(Kind.KILL, k, writes_only=False)
-        assert case.run(target, killed, parallelism="") == KILLED, f"at call {k}"
+    mtime_by_path = {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")}
+    for k in share(call_numbers(case)):
+        target, resume_faults = case.target(), case.faults()
+        kill_faults = case.faults(Kind.KILL, k, writes_only=False)
+        assert case.run(target, kill_faults, parallelism="") == KILLED, f"at call {k}"
         assert_right_or_unpublished(target, case.source)
-        assert case.run(target, resumed, parallelism="") == 0, f"at call {k}: {warm.output(resumed)}"
+        assert case.run(target, resume_faults, parallelism="") == 0, f"at call {k}: {warm.output(resume_faults)}"
         assert_right(target, case.source)
     assert case.run(case.target(), case.faults(), parallelism="") == 0
     assert list(scratch.iterdir()) == []
-    assert {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")} == mtime_by_path
 
 
 def test_killed_run_is_discarded_completely(case: Case) -> None:
     """The plan does not know how many files RocksDB will write."""
-    target, discarded = case.target(), case.faults()
+    target, discard_faults = case.target(), case.faults()
     assert case.run(target, case.faults(Kind.KILL, where="handles-keyed.json"), parallelism="") == KILLED
     assert open_store(target).list(target)
-    assert case.discard(target, discarded) == 0, warm.output(discarded)
+    assert case.discard(target, discard_faults) == 0, warm.output(discard_faults)
     assert open_store(target).list(target) == []
 
 
@@ -96,15 +96,15 @@ def test_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch:
     """A whole rehash is killed, then a validation before its end, then one worker of the next run."""
     target = str(tmp_path / "target")
     command = ["run", str(source), "--target", target, *SHAPES["rehash"]]
-    behind_the_plan = 3  # planning reads each table twice
+    first_read_of_run = 3  # planning reads each table twice
     stages = [
-        (Kind.KILL, fetched_segment(source), behind_the_plan, 1),
+        (Kind.KILL, fetched_segment(source), first_read_of_run, 1),
         (Kind.KILL, "certificate.json", 1, 1),
-        (Kind.KILL_WORKER, fetched_segment(source), behind_the_plan, 0),
+        (Kind.KILL_WORKER, fetched_segment(source), first_read_of_run, 0),
     ]
-    for i, (kind, where, at, code) in enumerate(stages):
-        assert real_run(command, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
-        assert is_published(target) == (code == 0)
+    for i, (kind, where, occurrence, exit_code) in enumerate(stages):
+        assert real_run(command, Faults(str(tmp_path / f"log-{i}"), kind, occurrence, where), tmp_path) == exit_code
+        assert is_published(target) == (exit_code == 0)
         if i == 0:
             assert list(scratch.glob("rescale-tasks-*/*database*"))
     assert_right(target, str(source))

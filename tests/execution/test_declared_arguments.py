@@ -23,10 +23,10 @@ ARGUMENTS = ["--rename=visits=visitors", "--drop-state=clicks-per-user:way"]
 @pytest.fixture
 def result(tmp_path: Path) -> str:
     """Return the result of a run that renamed an operator and dropped a state, without its certificate."""
-    target, moved = str(tmp_path / "target"), tmp_path / "moved"
+    target, moved_target = str(tmp_path / "target"), tmp_path / "moved"
     plan = plan_rescale(SOURCE, target, renames=["visits=visitors"], state_drops=["clicks-per-user:way"])
     execute_without_spark(plan)
-    return str(Path(target).rename(moved))
+    return str(Path(target).rename(moved_target))
 
 
 def test_validation_without_certificate_takes_declarations_from_arguments(
@@ -60,7 +60,7 @@ def test_diff_takes_declarations_from_arguments(result: str, tmp_path: Path, mon
         "--b",
         result,
     ]
-    for declared, equal in ((ARGUMENTS, True), (ARGUMENTS[:1], False), (ARGUMENTS[1:], False)):
-        monkeypatch.setattr(sys, "argv", [*step_arguments, *declared])
+    for declarations, is_equal in ((ARGUMENTS, True), (ARGUMENTS[:1], False), (ARGUMENTS[1:], False)):
+        monkeypatch.setattr(sys, "argv", [*step_arguments, *declarations])
         assert diff_snapshots.main() == 0
-        assert read_result(step_arguments[3]).read(DiffDocument).equal is equal
+        assert read_result(step_arguments[3]).read(DiffDocument).equal is is_equal

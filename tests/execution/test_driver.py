@@ -42,16 +42,16 @@ DRIVER_LIMIT = 100_000_000
 
 
 class AmazonParts:
-    """A store that completes files in parts. `completed` holds the number of parts of each file."""
+    """A store that completes files in parts. `part_counts` holds the number of parts of each file."""
 
     part_limits = PartLimits(5 << 20, 10_000)
 
     def __init__(self) -> None:
-        self.completed: list[int] = []
+        self.part_counts: list[int] = []
 
     def complete_parts(self, uri: str, upload_id: str, receipts: list[str], size: int) -> None:  # noqa: ARG002
         assert len(set(receipts)) == len(receipts)
-        self.completed.append(len(receipts))
+        self.part_counts.append(len(receipts))
 
     def list(self, directory: str) -> list[Any]:  # noqa: ARG002
         return []
@@ -64,21 +64,21 @@ class AmazonParts:
 class SimulatedTasks:
     """Tasks that return results as real ones would.
 
-    `sent` has the number of bytes sent to tasks, by kind; `received` has the number of bytes returned.
+    `sent_bytes` has the number of bytes sent to tasks, by kind; `received_bytes` has the number of bytes returned.
     """
 
     plan: Plan
     cores: int = CORES
-    sent: dict[str, int] = field(default_factory=dict)
-    received: int = 0
+    sent_bytes: dict[str, int] = field(default_factory=dict)
+    received_bytes: int = 0
 
-    def receipts(self, number: int) -> bytes:
+    def receipts(self, part_count: int) -> bytes:
         """Return the packed receipts of this number of parts, each an MD5 in hexadecimal digits as from Amazon S3."""
-        digests = os.urandom(16 * number)
+        digests = os.urandom(16 * part_count)
         return files.pack_receipts([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
 
     def count_received(self, result: Any) -> Any:
-        self.received += len(pickle.dumps(result))
+        self.received_bytes += len(pickle.dumps(result))
         return result
 
     def run(self, work: Callable[[StreamUnit], Any], units: Weighed[Any], *_: Progress, **__: bool) -> list[Any]:
@@ -86,8 +86,8 @@ class SimulatedTasks:
             return []
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
-        self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
-        self.sent["work"] = len(SharedFunction.pack(work).packed)
+        self.sent_bytes["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
+        self.sent_bytes["work"] = len(SharedFunction.pack(work).packed)
         return [
             self.count_received(
                 UnitResult(u.operator_index, u.stream_index, u.first_part_number, self.receipts(u.part_count))
@@ -99,8 +99,8 @@ class SimulatedTasks:
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
-        self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
-        self.sent["map task"] = len(SharedFunction.pack(make_sender).packed)
+        self.sent_bytes["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
+        self.sent_bytes["map task"] = len(SharedFunction.pack(make_sender).packed)
         return SimulatedShuffle(self)
 
 
@@ -118,17 +118,19 @@ class SimulatedShuffle:
         return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
-        self.tasks.sent["reduce task"] = len(SharedFunction.pack(work).packed)
+        self.tasks.sent_bytes["reduce task"] = len(SharedFunction.pack(work).packed)
         return [
-            self._written(load)
-            for partition in sizes
-            for load in pickle.loads(work.packed_work_by_partition[partition])
+            self._write(load) for partition in sizes for load in pickle.loads(work.packed_work_by_partition[partition])
         ]
 
-    def _written(self, work: PartsWork) -> WrittenParts:
-        parts = number_of_parts(work.size - work.staged_bytes, work.part_size)
+    def _write(self, work: PartsWork) -> WrittenParts:
+        part_count = number_of_parts(work.size - work.staged_bytes, work.part_size)
         parts_written = WrittenParts(
-            work.range.operator_index, work.stream_index, work.range.first, work.part_number, self.tasks.receipts(parts)
+            work.range.operator_index,
+            work.stream_index,
+            work.range.first,
+            work.part_number,
+            self.tasks.receipts(part_count),
         )
         written: WrittenParts = self.tasks.count_received(parts_written)
         return written
@@ -136,13 +138,13 @@ class SimulatedShuffle:
 
 @pytest.fixture
 def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonParts:
-    store, numbers = AmazonParts(), count()
+    store, upload_numbers = AmazonParts(), count()
 
-    def begun(*_: object) -> str:
-        return f"{next(numbers):0150}"  # as long as an upload id
+    def new_upload_id(*_: object) -> str:
+        return f"{next(upload_numbers):0150}"  # as long as an upload id
 
     for module in ("rescale.execution.writers.canonical.canonical_writer", "rescale.execution.writers.planned_streams"):
-        monkeypatch.setattr(f"{module}.begin_upload", begun)
+        monkeypatch.setattr(f"{module}.begin_upload", new_upload_id)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.files.open_store", lambda uri: store)  # noqa: ARG005
     assert canonical_writer.open_store("s3://bucket/any") is store
@@ -154,12 +156,12 @@ def test_driver_handles_few_bytes_when_a_hundred_terabytes_are_written_in_ranges
     plan = large_plan(100 * TB, 32000, operators=4)
     tasks = SimulatedTasks(plan)
     handles = rekey_streams(plan, (Slot.KEYED,), tasks, {})
-    print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
-    assert len(handles) == len(amazon.completed) == sum(operator.new_parallelism for operator in plan.operators)
-    assert sum(amazon.completed) >= 100 * TB // (33 << 20), "parts of about 32 MiB, the last one somewhat longer"
+    print(len(plan_to_json(plan)), tasks.sent_bytes, tasks.received_bytes, sum(amazon.part_counts))
+    assert len(handles) == len(amazon.part_counts) == sum(operator.new_parallelism for operator in plan.operators)
+    assert sum(amazon.part_counts) >= 100 * TB // (33 << 20), "parts of about 32 MiB, the last one somewhat longer"
     assert len(plan_to_json(plan)) < DRIVER_LIMIT / 4
-    assert all(size < DRIVER_LIMIT for size in tasks.sent.values())
-    assert tasks.received < DRIVER_LIMIT
+    assert all(size < DRIVER_LIMIT for size in tasks.sent_bytes.values())
+    assert tasks.received_bytes < DRIVER_LIMIT
 
 
 @pytest.mark.slow
@@ -167,8 +169,8 @@ def test_driver_handles_few_bytes_when_a_hundred_terabytes_are_copied(amazon: Am
     plan = large_plan(100 * TB, None, operators=1)
     tasks = SimulatedTasks(plan)
     handles = write_planned_streams(plan, (Slot.KEYED,), tasks, "copy", {})
-    print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
-    assert len(handles) == len(amazon.completed) == plan.operators[0].new_parallelism
-    assert sum(amazon.completed) >= 100 * TB // (128 << 20)
-    assert all(size < DRIVER_LIMIT for size in tasks.sent.values())
-    assert tasks.received < DRIVER_LIMIT
+    print(len(plan_to_json(plan)), tasks.sent_bytes, tasks.received_bytes, sum(amazon.part_counts))
+    assert len(handles) == len(amazon.part_counts) == plan.operators[0].new_parallelism
+    assert sum(amazon.part_counts) >= 100 * TB // (128 << 20)
+    assert all(size < DRIVER_LIMIT for size in tasks.sent_bytes.values())
+    assert tasks.received_bytes < DRIVER_LIMIT

@@ -15,7 +15,7 @@ from support.faults import Faults
 from support.resuming import Case, assert_right, assert_right_or_unpublished, is_published
 from support.slow import slow
 
-ROOM = "make room there, or have the quota raised, then run the same command again"
+ROOM_ADVICE = "make room there, or have the quota raised, then run the same command again"
 
 
 @pytest.fixture
@@ -39,17 +39,17 @@ def size_of(folder: Path) -> int:
     return sum(-(-path.stat().st_size // 4096) * 4096 for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("share", [0.2, slow(0.1), slow(0.3), slow(0.4), slow(0.5)])
-def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: Disk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("room_share", [0.2, slow(0.1), slow(0.3), slow(0.4), slow(0.5)])
+def test_run_onto_a_full_disk_is_resumed_once_there_is_room(room_share: float, disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
     case.succeed(case.target())
-    needed = size_of(disk.path)
-    target, full = case.target(), case.faults()
-    disk.resize(needed + int(needed * share))
-    assert case.run(target, full) == 1, warm.output(full)
-    assert "No space left on device" in warm.output(full)
-    assert f"what to do: {ROOM}" in warm.output(full)
-    assert "Traceback" not in warm.output(full)
+    needed_bytes = size_of(disk.path)
+    target, full_disk_faults = case.target(), case.faults()
+    disk.resize(needed_bytes + int(needed_bytes * room_share))
+    assert case.run(target, full_disk_faults) == 1, warm.output(full_disk_faults)
+    assert "No space left on device" in warm.output(full_disk_faults)
+    assert f"what to do: {ROOM_ADVICE}" in warm.output(full_disk_faults)
+    assert "Traceback" not in warm.output(full_disk_faults)
     assert_right_or_unpublished(target, case.source)
     disk.resize(64 * MIB)
     case.succeed(target)
@@ -59,11 +59,11 @@ def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: 
 def test_run_that_filled_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
     case.succeed(case.target())
-    needed = size_of(disk.path)
-    target, discarded = case.target(), case.faults()
-    disk.resize(needed + needed // 5)
+    needed_bytes = size_of(disk.path)
+    target, discard_faults = case.target(), case.faults()
+    disk.resize(needed_bytes + needed_bytes // 5)
     assert case.run(target, case.faults()) == 1
-    assert case.discard(target, discarded) == 0, warm.output(discarded)
+    assert case.discard(target, discard_faults) == 0, warm.output(discard_faults)
     assert not Path(target).exists()
     assert not Path(f"{target}.rescale").exists()
 
@@ -71,24 +71,24 @@ def test_run_that_filled_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised(share: Share, tmp_path: Path) -> None:
     case = case_on(share, tmp_path)
-    before = share.used()
+    used_before = share.used()
     case.succeed(case.target())
-    needed = share.used() - before
-    for part in (0.05, 0.2, 0.4):
-        target, over = case.target(), case.faults()
-        dropped, discarded = case.target(), case.faults()
-        share.limit(share.used() + int(needed * part))
-        assert case.run(target, over) == 1
-        output = warm.output(over)
+    needed_bytes = share.used() - used_before
+    for room_share in (0.05, 0.2, 0.4):
+        target, quota_faults = case.target(), case.faults()
+        discarded_target, discard_faults = case.target(), case.faults()
+        share.limit(share.used() + int(needed_bytes * room_share))
+        assert case.run(target, quota_faults) == 1
+        output = warm.output(quota_faults)
         assert "Disk quota exceeded" in output
         assert f"path: {share.path}/" in output, "the error does not name the place"
-        assert f"what to do: {ROOM}" in output
+        assert f"what to do: {ROOM_ADVICE}" in output
         assert "Traceback" not in output
         assert not is_published(target)
-        assert case.run(dropped, case.faults()) == 1
-        assert case.discard(dropped, discarded) == 0, warm.output(discarded)
-        assert not Path(dropped).exists()
-        assert not Path(f"{dropped}.rescale").exists()
+        assert case.run(discarded_target, case.faults()) == 1
+        assert case.discard(discarded_target, discard_faults) == 0, warm.output(discard_faults)
+        assert not Path(discarded_target).exists()
+        assert not Path(f"{discarded_target}.rescale").exists()
         share.limit(None)
         case.succeed(target)
         assert_right(target, case.source)
@@ -132,13 +132,15 @@ def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: D
     arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local[2]"]
     variables = {**faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
     disk.resize(10 * MIB)
-    failed = in_a_process(*arguments, **variables)
-    assert failed.returncode == 1, failed.stderr
-    assert "error: the scratch directory cannot be used: No space left on device\n" in failed.stderr
-    assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in failed.stderr
+    failed_process = in_a_process(*arguments, **variables)
+    assert failed_process.returncode == 1, failed_process.stderr
+    assert "error: the scratch directory cannot be used: No space left on device\n" in failed_process.stderr
+    assert (
+        "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in failed_process.stderr
+    )
     assert not is_published(target)
     disk.resize(100 * MIB)
-    resumed = in_a_process(*arguments, **variables)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed_process = in_a_process(*arguments, **variables)
+    assert resumed_process.returncode == 0, resumed_process.stderr
     assert_right(target, str(source))
     assert list(disk.path.iterdir()) == []

@@ -22,12 +22,12 @@ from support.slow import slow_but
 from support.snapshot_bytes import keyed_header
 from support.written import write_heap_savepoint
 
-HEAP = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
+HEAP_NAMES = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]
 WITH_TTL = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live, whose values hold the time of the last write."""
 
-CASES = [(name, *shape, result_format) for name in HEAP for shape in SHAPES for result_format in Format]
+CASES = [(name, *shape, result_format) for name in HEAP_NAMES for shape in SHAPES for result_format in Format]
 QUICK = [
     ("2-heap-native", (), (), "canonical"),
     ("1.20-heap-native-compressed", ("5",), ("1000",), "canonical"),
@@ -54,8 +54,8 @@ def test_every_record_of_heap_state_is_in_the_result(
     assert diff_snapshots(snapshots.opened(name), result, InProcessTasks()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())
-    keyed = {state.name for operator in result.operators for state in operator.keyed_states}
-    assert {state.state for state in unequal_states(difference)} & keyed == WITH_TTL
+    keyed_names = {state.name for operator in result.operators for state in operator.keyed_states}
+    assert {state.state for state in unequal_states(difference)} & keyed_names == WITH_TTL
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert sum(count for count, _ in counts) > 100
 
@@ -69,8 +69,8 @@ def test_key_in_a_foreign_key_group_is_refused(tmp_path: Path) -> None:
     )
     file = Path(snapshot.files[stream.extent.file][0])
     content = file.read_bytes()
-    at = content.rindex(b"\7user-") + 1
-    file.write_bytes(content[:at] + b"uses-" + content[at + 5 :])
+    position = content.rindex(b"\7user-") + 1
+    file.write_bytes(content[:position] + b"uses-" + content[position + 5 :])
     plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=["64"], format="canonical")
     with pytest.raises(IntegrityError, match="does not give the key group that contains it"):
         execute_without_spark(plan)
@@ -78,41 +78,45 @@ def test_key_in_a_foreign_key_group_is_refused(tmp_path: Path) -> None:
 
 
 TOTAL, NAMES = HeapState("total", LONG, LONG), HeapState("names", LONG, TEXT, "MAP", LONG)
-MAXIMUM = 16
+MAX_PARALLELISM = 16
 
 
 @pytest.fixture
-def unlike_states(tmp_path: Path) -> str:
+def savepoint_with_unlike_states(tmp_path: Path) -> str:
     """Return a savepoint whose three subtasks list different states or orders; the last one has no entries."""
-    listed = [(TOTAL, NAMES), (NAMES, TOTAL), (TOTAL,)]
-    owned = [key_group_range(MAXIMUM, len(listed), subtask) for subtask in range(len(listed))]
-    keys: dict[int, list[tuple[int, ...]]] = {group: [] for group in range(MAXIMUM)}
+    states_by_subtask = [(TOTAL, NAMES), (NAMES, TOTAL), (TOTAL,)]
+    range_by_subtask = [
+        key_group_range(MAX_PARALLELISM, len(states_by_subtask), subtask) for subtask in range(len(states_by_subtask))
+    ]
+    keys: dict[int, list[tuple[int, ...]]] = {group: [] for group in range(MAX_PARALLELISM)}
     for number in range(100):
         key = tuple(f"user-{number}".encode())
-        keys[key_group_of_hash(TEXT.code(key), MAXIMUM)].append(key)
-    contents = {TOTAL.name: len, NAMES.name: lambda key: [(1, key), (2, None)]}
+        keys[key_group_of_hash(TEXT.code(key), MAX_PARALLELISM)].append(key)
+    content_by_state = {TOTAL.name: len, NAMES.name: lambda key: [(1, key), (2, None)]}
     groups = {}
-    for states, own in zip(listed, owned, strict=True):
+    for states, own in zip(states_by_subtask, range_by_subtask, strict=True):
         for group in range(own.first, own.last + 1):
             entries = {
-                i: [Entry(0, key, contents[state.name](key)) for key in keys[group] if len(states) > 1]
+                i: [Entry(0, key, content_by_state[state.name](key)) for key in keys[group] if len(states) > 1]
                 for i, state in enumerate(states)
             }
             groups[group] = write_heap_group(group, TEXT, states, entries, range(len(states)), snappy=False)
-    headers = [keyed_header(*(state.info for state in states), key=TEXT.snapshot) for states in listed]
-    return write_heap_savepoint(tmp_path / "source", headers, groups, MAXIMUM)
+    headers = [keyed_header(*(state.info for state in states), key=TEXT.snapshot) for states in states_by_subtask]
+    return write_heap_savepoint(tmp_path / "source", headers, groups, MAX_PARALLELISM)
 
 
 @pytest.mark.parametrize("result_format", Format)
-@pytest.mark.parametrize(("parallelism", "maximum"), [("1", "16"), ("2", "16"), ("3", "16"), ("2", "64")])
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), [("1", "16"), ("2", "16"), ("3", "16"), ("2", "64")])
 def test_subtasks_with_different_states_are_rescaled(
-    unlike_states: str, result_format: Format, parallelism: str, maximum: str, tmp_path: Path
+    savepoint_with_unlike_states: str, result_format: Format, parallelism: str, max_parallelism: str, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "target")
-    plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=result_format)
+    plan = plan_rescale(
+        savepoint_with_unlike_states, target, [parallelism], max_parallelism=[max_parallelism], format=result_format
+    )
     execute_without_spark(plan)
-    assert validate_published(unlike_states, target, InProcessTasks()).verdict == "complete"
-    source, result = open_snapshot(unlike_states), open_snapshot(target)
+    assert validate_published(savepoint_with_unlike_states, target, InProcessTasks()).verdict == "complete"
+    source, result = open_snapshot(savepoint_with_unlike_states), open_snapshot(target)
     difference = diff_snapshots(source, result, InProcessTasks())
     assert difference.equal
     assert {state.state: state.b.count > 100 for operator in difference.operators for state in operator.states} == {

@@ -23,11 +23,11 @@ from support.watching import has_ended
 Captured = pytest.CaptureFixture[str]
 
 
-def arguments(result: Path | str, *, attached: bool) -> argparse.Namespace:
+def job_arguments(result: Path | str, *, attached: bool) -> argparse.Namespace:
     return argparse.Namespace(result=str(result), attached=attached, drawn=False)
 
 
-def failing() -> dict[str, Any]:
+def fail() -> dict[str, Any]:
     raise IntegrityError("a record is missing", state="counts")
 
 
@@ -41,7 +41,7 @@ def test_result_document_holds_status_seconds_metrics_and_values(
     attached: bool, tmp_path: Path, capsys: Captured
 ) -> None:
     result = tmp_path / "result.json"
-    assert run_job(arguments(result, attached=attached), lambda: {"bytes": 1}) == 0
+    assert run_job(job_arguments(result, attached=attached), lambda: {"bytes": 1}) == 0
     document = json.loads(result.read_text())
     assert 0 <= document.pop("seconds") < 60
     assert document.pop("metrics")["worst_memory_bytes"]["driver"] > 1_000_000
@@ -54,7 +54,7 @@ def test_error_is_printed_by_the_process_unless_another_process_started_it(
     attached: bool, tmp_path: Path, capsys: Captured
 ) -> None:
     result = tmp_path / "result.json"
-    assert run_job(arguments(result, attached=attached), failing) == 4
+    assert run_job(job_arguments(result, attached=attached), fail) == 4
     assert json.loads(result.read_text())["what"] == "a record is missing"
     assert capsys.readouterr().err == ("" if attached else "error: a record is missing\n  state: counts\n")
 
@@ -64,24 +64,24 @@ def test_error_is_printed_by_the_process_unless_another_process_started_it(
 def test_all_errors_are_printed_if_the_result_document_cannot_be_written(
     result: str, attached: bool, capsys: Captured
 ) -> None:
-    assert run_job(arguments(result, attached=attached), dict) == 2
+    assert run_job(job_arguments(result, attached=attached), dict) == 2
     assert "the result document could not be written" in capsys.readouterr().err
     if result.startswith("/"):
-        assert run_job(arguments(result, attached=attached), failing) == 4
+        assert run_job(job_arguments(result, attached=attached), fail) == 4
         assert capsys.readouterr().err.count("error: ") == 2
 
 
-@pytest.mark.parametrize(("home", "missing"), [("/nowhere", "/nowhere/bin/java"), (None, "java")])
+@pytest.mark.parametrize(("java_home", "missing_program"), [("/nowhere", "/nowhere/bin/java"), (None, "java")])
 def test_missing_java_is_a_request_error_that_names_the_need(
-    home: str | None, missing: str, monkeypatch: pytest.MonkeyPatch
+    java_home: str | None, missing_program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    if home is not None:
-        monkeypatch.setenv("JAVA_HOME", home)
+    if java_home is not None:
+        monkeypatch.setenv("JAVA_HOME", java_home)
     with pytest.raises(RequestError, match="Spark needs a JDK 17") as caught, spark_context("a test", "local"):
         pass
-    assert caught.value.found == f"no {missing}"
+    assert caught.value.found == f"no {missing_program}"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_contradictory_arguments_are_refused(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *arguments])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as caught:
         validate_coverage.main()
-    assert ended.value.code == 2
+    assert caught.value.code == 2
     assert message in capsys.readouterr().err
 
 

@@ -46,22 +46,22 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshot_bytes import i32, utf
 from support.snapshots import directory
 
-NEW = "topic,partition,offset\norders,0,5\norders,2,earliest\norders,3,drop\n"
+NEW_OFFSETS = "topic,partition,offset\norders,0,5\norders,2,earliest\norders,3,drop\n"
 
 
-def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -> str:
+def savepoint(directory: Path, *, is_consumer: bool = False, compressed: bool = False) -> str:
     """Write a savepoint of a source with partitions 0 to 4 of one topic; the next offset is ten times the partition."""
 
-    def stored(partition: int) -> bytes:
+    def stored_element(partition: int) -> bytes:
         written = consumer_element("orders", partition, 10 * partition - 1)
-        element = written if old else reader_element("orders", partition, 10 * partition)
+        element = written if is_consumer else reader_element("orders", partition, 10 * partition)
         return plain_chunk(element) if compressed else element
 
-    subtasks = [[stored(partition) for partition in range(first, 5, 2)] for first in range(2)]
-    if old:
+    subtasks = [[stored_element(partition) for partition in range(first, 5, 2)] for first in range(2)]
+    if is_consumer:
         return consumer_savepoint(directory, subtasks, compressed=compressed)
-    book = enumerator(("orders", partition, 0) for partition in range(5))
-    return source_savepoint(directory, subtasks, book, compressed=compressed)
+    enumerator_state = enumerator(("orders", partition, 0) for partition in range(5))
+    return source_savepoint(directory, subtasks, enumerator_state, compressed=compressed)
 
 
 def offsets_by_partition(directory: str) -> dict[int, int | StartAt]:
@@ -75,19 +75,22 @@ def only_source(directory: str) -> KafkaOffsets:
 
 @pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "same parallelism"])
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
-@pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
+@pytest.mark.parametrize("is_consumer", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
 def test_source_reads_on_from_the_declared_offsets(
-    tmp_path: Path, parallelism: list[str], *, old: bool, compressed: bool
+    tmp_path: Path, parallelism: list[str], *, is_consumer: bool, compressed: bool
 ) -> None:
-    source, target = savepoint(tmp_path / "source", old=old, compressed=compressed), str(tmp_path / "target")
-    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW)
+    source, target = (
+        savepoint(tmp_path / "source", is_consumer=is_consumer, compressed=compressed),
+        str(tmp_path / "target"),
+    )
+    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW_OFFSETS)
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
     assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
-    if not old:
-        book = only_source(target).enumerator
-        assert book is not None
-        assert [partition.partition for partition in book.assigned] == [0, 1, 2, 4]
+    if not is_consumer:
+        enumerator_state = only_source(target).enumerator
+        assert enumerator_state is not None
+        assert [partition.partition for partition in enumerator_state.assigned] == [0, 1, 2, 4]
     before, after = open_snapshot(source), open_snapshot(target)
     assert diff_snapshots(before, after, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(before, after, InProcessTasks()).equal
@@ -97,17 +100,19 @@ def test_source_reads_on_from_the_declared_offsets(
     second_certificate = validate_published(source, target, InProcessTasks())
     assert second_certificate.surgery == certificate.surgery
     third_certificate = validate_published(
-        source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW)
+        source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW_OFFSETS)
     )
     assert third_certificate.surgery == second_certificate.surgery
     with pytest.raises(IntegrityError):
-        validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW[:34]))
+        validate_published(
+            source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW_OFFSETS[:34])
+        )
 
 
 def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) -> None:
     """The warnings are about the new offsets: a consumer without an offset for a partition reads all of it."""
-    source = savepoint(tmp_path / "source", old=True)
-    plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW}orders,4,35\n")
+    source = savepoint(tmp_path / "source", is_consumer=True)
+    plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW_OFFSETS}orders,4,35\n")
     label = only_source(source).label
     assert [line.replace(label, "orders") for line in declared_lines(plan.surgery)] == [
         "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
@@ -118,21 +123,23 @@ def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) ->
     assert any("there is no offset for orders-3" in warning for warning in plan.warnings)
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
-def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *, old: bool) -> None:
+@pytest.mark.parametrize("is_consumer", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
+def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *, is_consumer: bool) -> None:
     """A file of offsets names the topic by its old name."""
-    source, target = savepoint(tmp_path / "source", old=old), str(tmp_path / "target")
-    plan = plan_rescale(source, target, ["3"], kafka_offsets=NEW, kafka_topics=["orders=a-longer-name"])
+    source, target = savepoint(tmp_path / "source", is_consumer=is_consumer), str(tmp_path / "target")
+    plan = plan_rescale(source, target, ["3"], kafka_offsets=NEW_OFFSETS, kafka_topics=["orders=a-longer-name"])
     execute_without_spark(plan)
-    after = only_source(target)
+    result_offsets = only_source(target)
     assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
-    book = after.enumerator.partitions if after.enumerator is not None else set()
-    assert {topic.topic for topic in (*(position.partition for position in after.positions), *book)} == {
-        "a-longer-name"
-    }
+    enumerator_partitions = result_offsets.enumerator.partitions if result_offsets.enumerator is not None else set()
+    assert {
+        topic.topic
+        for topic in (*(position.partition for position in result_offsets.positions), *enumerator_partitions)
+    } == {"a-longer-name"}
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
-    assert f"{after.label} ({after.kind}): the topic orders is renamed to a-longer-name" in declared_lines(
-        read_certificate(target).surgery
+    assert (
+        f"{result_offsets.label} ({result_offsets.kind}): the topic orders is renamed to a-longer-name"
+        in declared_lines(read_certificate(target).surgery)
     )
     assert any("the same records at the same offsets" in warning for warning in plan.warnings)
 
@@ -141,16 +148,16 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
 def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str], *, compressed: bool) -> None:
     """A partition that two subtasks have stored is one split; the description of the state is Flink's own."""
-    source, target = savepoint(tmp_path / "source", old=True, compressed=compressed), str(tmp_path / "target")
-    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW, kafka_sources=["orders=feed"])
+    source, target = savepoint(tmp_path / "source", is_consumer=True, compressed=compressed), str(tmp_path / "target")
+    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW_OFFSETS, kafka_sources=["orders=feed"])
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
-    after, (operator,) = only_source(target), open_snapshot(target).operators
-    assert (after.kind, operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
+    result_offsets, (operator,) = only_source(target), open_snapshot(target).operators
+    assert (result_offsets.kind, operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
     assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
-    named = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
+    assigned_partitions = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
     assert operator.entry.coordinator is not None
-    assert operator.entry.coordinator.data == i32(1) + versioned(1, i32(4) + named)
+    assert operator.entry.coordinator.data == i32(1) + versioned(1, i32(4) + assigned_partitions)
     assert all(
         stream.parsed is not None and stream.parsed.compressed is compressed for stream in operator.element_streams
     )
@@ -160,9 +167,9 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
     second_certificate = validate_published(source, target, InProcessTasks())
     assert second_certificate.surgery == certificate.surgery
-    declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
+    declared_surgery = parse_surgery(kafka_offsets=NEW_OFFSETS, kafka_sources=["orders=feed"])
     assert (
-        validate_published(source, target, InProcessTasks(), declared_surgery=declared).surgery
+        validate_published(source, target, InProcessTasks(), declared_surgery=declared_surgery).surgery
         == second_certificate.surgery
     )
 
@@ -184,40 +191,42 @@ def test_partition_of_the_union_state_becomes_one_split(tmp_path: Path) -> None:
     contradicting = consumer_savepoint(tmp_path / "other", [[first], [consumer_element("orders", 0, 6)]])
     unset = consumer_savepoint(tmp_path / "unset", [[first], [other]])
     empty = consumer_savepoint(tmp_path / "empty", [[], []])
-    for source, what in (
+    for source, message in (
         (contradicting, "orders-0 does not have exactly one offset"),
         (unset, "orders-1 does not have exactly one offset"),
         (empty, "without offsets cannot become a KafkaSource"),
     ):
-        with pytest.raises(UnsupportedError, match=what):
-            migrated(source, "orders")
+        with pytest.raises(UnsupportedError, match=message):
+            migration_surgery(source, "orders")
     new_offsets = "topic,partition,offset\norders,*,latest"
-    assert all(migrated(source, "orders", new_offsets).kafka[0].becomes_source for source in (contradicting, unset))
+    assert all(
+        migration_surgery(source, "orders", new_offsets).kafka[0].becomes_source for source in (contradicting, unset)
+    )
     with pytest.raises(RequestError, match="it is not a FlinkKafkaConsumer") as caught:
-        migrated(savepoint(tmp_path / "source"), "orders")
+        migration_surgery(savepoint(tmp_path / "source"), "orders")
     assert caught.value.expected == "none: the snapshot has no FlinkKafkaConsumer"
     with pytest.raises(RequestError, match="is also renamed by another option"):
         plan_rescale(twice, str(tmp_path / "new"), renames=["orders=a"], kafka_sources=["orders=b"])
-    for word in ("", "=orders", "orders="):
+    for argument in ("", "=orders", "orders="):
         with pytest.raises(RequestError, match="not an operator that becomes a KafkaSource"):
-            parse_sources([word])
+            parse_sources([argument])
 
 
 def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path: Path) -> None:
-    source = open_snapshot(savepoint(tmp_path / "source", old=True))
+    source = open_snapshot(savepoint(tmp_path / "source", is_consumer=True))
     offsets_changes = KafkaRequest(sources={"orders": ""})
     (operator,) = source.operators
     (stream, *rest) = operator.element_streams
-    mine = replace(stream.states[0], name="mine")
-    more = replace(operator, element_streams=(replace(stream, states=(*stream.states, mine)), *rest))
+    other_state = replace(stream.states[0], name="mine")
+    with_other_state = replace(operator, element_streams=(replace(stream, states=(*stream.states, other_state)), *rest))
     with pytest.raises(UnsupportedError, match="with other state than Kafka offsets") as caught:
-        add_kafka_changes(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
+        add_kafka_changes(NO_SURGERY, replace(source, operators=(with_other_state,)), offsets_changes)
     assert caught.value.found == "mine"
     with pytest.raises(UnsupportedError, match="cannot hold the state"):
         add_kafka_changes(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
 
 
-def migrated(source: str, kafka_source: str, new_offsets: str = "") -> Surgery:
+def migration_surgery(source: str, kafka_source: str, new_offsets: str = "") -> Surgery:
     kafka_changes = KafkaRequest(parse_offsets(new_offsets), {}, parse_sources([kafka_source]))
     return add_kafka_changes(NO_SURGERY, open_snapshot(source), kafka_changes)
 
@@ -227,36 +236,36 @@ def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
     source = source_savepoint(tmp_path / "source", splits, enumerator([("orders", 0, 0), ("clicks", 0, 0)]))
     for renames in (["orders=clicks"], ["orders=all", "clicks=all"]):
         with pytest.raises(RequestError, match="two topics would get the same name"):
-            renamed(source, renames)
+            topic_surgery(source, renames)
     with pytest.raises(RequestError, match="of which no Kafka source has a partition") as caught:
-        renamed(source, ["order=all"])
+        topic_surgery(source, ["order=all"])
     assert caught.value.expected == "one of clicks, orders"
-    (change,) = renamed(source, ["orders=clicks", "clicks=orders"]).kafka
+    (change,) = topic_surgery(source, ["orders=clicks", "clicks=orders"]).kafka
     assert [(partition.topic, partition.new_topic) for partition in change.partitions] == [
         ("clicks", "orders"),
         ("orders", "clicks"),
     ]
-    (change,) = renamed(source, ["orders=clicks"], "topic,partition,offset\nclicks,*,drop").kafka
+    (change,) = topic_surgery(source, ["orders=clicks"], "topic,partition,offset\nclicks,*,drop").kafka
     assert [partition.dropped for partition in change.partitions] == [True, False]
-    for word in ("orders", "orders=", "=clicks", "orders=a b", "orders=orders", "orders=.."):
+    for argument in ("orders", "orders=", "=clicks", "orders=a b", "orders=orders", "orders=.."):
         with pytest.raises(RequestError, match="not a new name of a topic"):
-            parse_topics([word])
+            parse_topics([argument])
 
 
-def renamed(source: str, renames: list[str], new_offsets: str = "") -> Surgery:
+def topic_surgery(source: str, renames: list[str], new_offsets: str = "") -> Surgery:
     return add_kafka_changes(
         NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(new_offsets), parse_topics(renames))
     )
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("text_format", ["csv", "json"])
+def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, text_format: str) -> None:
     source = savepoint(tmp_path / "source")
-    printed = offsets_text(kafka_offsets(open_snapshot(source)), form)
+    printed_offsets = offsets_text(kafka_offsets(open_snapshot(source)), text_format)
     label = only_source(source).label
-    assert (f"{label},orders,3,30" in printed) is (form == "csv")
-    assert requested_surgery(source, printed) == NO_SURGERY
-    (change,) = requested_surgery(source, printed.replace("30", "33")).kafka
+    assert (f"{label},orders,3,30" in printed_offsets) is (text_format == "csv")
+    assert requested_surgery(source, printed_offsets) == NO_SURGERY
+    (change,) = requested_surgery(source, printed_offsets.replace("30", "33")).kafka
     assert [(partition.partition, partition.next, partition.new_next) for partition in change.partitions] == [
         (3, 30, 33)
     ]
@@ -276,7 +285,7 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "actual"),
+    ("text", "message", "found"),
     [
         (
             "topic,partition,offset\norders,5,1",
@@ -311,48 +320,50 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
     ],
 )
 def test_invalid_offsets_are_refused_before_anything_is_written(
-    tmp_path: Path, text: str, what: str, actual: str | None
+    tmp_path: Path, text: str, message: str, found: str | None
 ) -> None:
     source, target = savepoint(tmp_path / "source"), tmp_path / "target"
-    with pytest.raises(RequestError, match=what) as caught:
+    with pytest.raises(RequestError, match=message) as caught:
         plan_rescale(source, str(target), kafka_offsets=text)
-    assert actual is None or caught.value.found == actual
+    assert found is None or caught.value.found == found
     assert not target.exists()
 
 
 def test_offsets_of_sources_that_cannot_be_read_are_not_changed(tmp_path: Path) -> None:
     """Dynamic Kafka sources hold no offsets that can be changed."""
-    unread = source_savepoint(
+    unreadable_source = source_savepoint(
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
     with pytest.raises(UnsupportedError, match="offsets of this source cannot be read"):
-        requested_surgery(unread, NEW)
+        requested_surgery(unreadable_source, NEW_OFFSETS)
     with pytest.raises(RequestError, match="could not be read"):
-        offsets_text(kafka_offsets(open_snapshot(unread)), "csv")
-    dynamic = source_savepoint(
+        offsets_text(kafka_offsets(open_snapshot(unreadable_source)), "csv")
+    dynamic_source = source_savepoint(
         tmp_path / "dynamic", [[dynamic_element("a", "orders", 0, 5)]], dynamic_enumerator("a", "orders")
     )
     with pytest.raises(RequestError, match="the snapshot holds no Kafka offsets"):
-        requested_surgery(dynamic, NEW)
+        requested_surgery(dynamic_source, NEW_OFFSETS)
 
 
 def test_result_with_other_offsets_than_declared_is_refused(tmp_path: Path) -> None:
     """The source itself stands in place of the result, or the declared change is of an offset that the source lacks."""
     source = savepoint(tmp_path / "source")
-    snapshot, surgery = open_snapshot(source), requested_surgery(source, NEW)
+    snapshot, surgery = open_snapshot(source), requested_surgery(source, NEW_OFFSETS)
     with pytest.raises(IntegrityError, match="the Kafka partitions held by readers are not") as caught:
         check_offsets(snapshot, snapshot, surgery)
     assert caught.value.found == "orders-0 from 0, orders-2 from 20, orders-3 from 30"
-    other = open_snapshot(savepoint(tmp_path / "other", old=True))
-    moved = requested_surgery(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
-    gone = source_savepoint(tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)]))
+    consumer = open_snapshot(savepoint(tmp_path / "other", is_consumer=True))
+    surgery_of_other_offset = requested_surgery(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
+    source_without_offset = source_savepoint(
+        tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)])
+    )
     with pytest.raises(IntegrityError, match="does not have a Kafka offset"):
-        check_offsets(open_snapshot(gone), other, moved)
+        check_offsets(open_snapshot(source_without_offset), consumer, surgery_of_other_offset)
 
 
 def test_offsets_of_a_dropped_source_cannot_be_changed() -> None:
     """The files of a dropped operator are not read."""
-    named = directory("2-source")
-    (dropped,) = (operator for operator in open_snapshot(named).operators if operator.entry.coordinator is not None)
+    source = directory("2-source")
+    (dropped,) = (operator for operator in open_snapshot(source).operators if operator.entry.coordinator is not None)
     with pytest.raises(RequestError, match="holds no Kafka offsets"):
-        plan_rescale(named, "/nowhere/target", ["3"], drops=[dropped.operator_id], kafka_topics=["a=b"])
+        plan_rescale(source, "/nowhere/target", ["3"], drops=[dropped.operator_id], kafka_topics=["a=b"])

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 SOURCE = snapshots.directory("2-clicks")
 
-BEFORE = {
+EARLIER_STEPS = {
     Step.RESHUFFLE: (),
     Step.RUN: (),
     Step.VALIDATE: (reshuffle_keyed_state, redistribute_operator_state),
@@ -59,8 +59,8 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
     step: Step, kind: Kind, where: str, plan: Plan, tmp_path: Path
 ) -> None:
-    for earlier in BEFORE[step]:
-        earlier(plan, InProcessTasks())
+    for run_earlier_step in EARLIER_STEPS[step]:
+        run_earlier_step(plan, InProcessTasks())
     fault, hook = Faults(str(tmp_path / "log"), kind, 1, where), tmp_path / "hook"
     hook.mkdir()
     if kind is Kind.KILL_JVM:
@@ -73,12 +73,12 @@ def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
             run_step(step, places_of(plan).result(step), arguments, environment=environment)
         assert any(where in line for line in fault.calls()), "the fault did not occur"
         wait_for(lambda: not watch.processes(), "the started processes to end", 300)
-    alone = kind is Kind.KILL_DRIVER
+    is_driver_killed = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
-        f"the process of the step '{step}' ended without a result" if alone else "Spark's JVM has ended"
+        f"the process of the step '{step}' ended without a result" if is_driver_killed else "Spark's JVM has ended"
     )
     assert not is_published(plan)
-    for next_step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
-        next_step(plan, InProcessTasks())
+    for run_next_step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
+        run_next_step(plan, InProcessTasks())
     publish(plan)
     assert_right(plan.target, SOURCE)

@@ -25,22 +25,25 @@ def test_run_that_loses_an_executor_or_worker_in_each_stage_publishes(master: st
     if kind is Kind.KILL_EXECUTOR:
         need("java", "Spark runs on a JVM")
     source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")
-    stages = {"sorting": f"read {source}/", "writing": f"{target}/", "validating": f"read {target}/"}
-    lost = [
-        Faults(str(tmp_path / stage), kind, 1, where, writes_only=stage == "writing") for stage, where in stages.items()
+    call_by_stage = {"sorting": f"read {source}/", "writing": f"{target}/", "validating": f"read {target}/"}
+    faults = [
+        Faults(str(tmp_path / stage), kind, 1, where, writes_only=stage == "writing")
+        for stage, where in call_by_stage.items()
     ]
     hook = tmp_path / "hook"
     hook.mkdir()
     arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", master]
     process = subprocess.run(
         [sys.executable, "-c", _UNINLINED, *arguments],
-        env={**os.environ, **lost[0].environment(hook, *lost[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
+        env={**os.environ, **faults[0].environment(hook, *faults[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert process.returncode == 0, process.stderr
-    assert [any(fault.where in line for line in fault.calls()) for fault in lost] == [True] * len(lost), "all were lost"
+    assert [any(fault.where in line for line in fault.calls()) for fault in faults] == [True] * len(faults), (
+        "all were lost"
+    )
     assert_right(target, source)
     assert not list(tmp_path.glob("rescale-tasks-*"))
 

@@ -40,7 +40,7 @@ MOST_LINES_PER_PAIR = 0.2
 
 
 @pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+def new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
     """Return a function that returns a new folder each time, after forbidding inline state."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     numbers = count()
@@ -61,53 +61,53 @@ def write_snapshot(folder: Path, parallelism: int) -> str:
 
 
 def test_whole_run_does_no_work_for_each_pair_of_subtasks(
-    folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    new_folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Equal headers are read once or by several threads, and the search for a better maximum ends sooner with more
     # subtasks: both would blur the count.
     monkeypatch.setattr("rescale.snapshot.reading.opening._READS_AT_ONCE", 1)
     monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
 
-    def prepared(parallelism: int) -> Callable[[], object]:
-        folder = folders()
+    def prepare_action(parallelism: int) -> Callable[[], object]:
+        folder = new_folder()
         source = write_snapshot(folder, parallelism)
 
         def run() -> None:
             render_text(inspection_page(inspection(open_snapshot(source))))
             request = make_request(source, str(folder / "target"), [str(parallelism * 4 // 5)])
-            planned = prepare(request)
-            render_text(plan_page(plan_document(*planned)))
-            execute_without_spark(planned.plan)
+            prepared_plan = prepare(request)
+            render_text(plan_page(plan_document(*prepared_plan)))
+            execute_without_spark(prepared_plan.plan)
 
         return run
 
-    assert lines_for_each_pair(prepared, 20) < MOST_LINES_PER_PAIR
+    assert lines_for_each_pair(prepare_action, 20) < MOST_LINES_PER_PAIR
 
 
 def test_inspection_and_plan_send_at_most_three_requests_for_each_file(s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("many")
-    source, number = f"s3://{bucket}/source", 60
-    put_files(Path(write_snapshot(tmp_path, number)), source)
+    source, subtask_count = f"s3://{bucket}/source", 60
+    put_files(Path(write_snapshot(tmp_path, subtask_count)), source)
     request = make_request(source, f"s3://{bucket}/target", ["40"])
-    for look in (lambda: inspection(open_snapshot(source)), lambda: prepare(request)):
-        assert number < requests_of(look).total() <= 3 * number
+    for action in (lambda: inspection(open_snapshot(source)), lambda: prepare(request)):
+        assert subtask_count < requests_of(action).total() <= 3 * subtask_count
 
 
-def test_discard_does_no_work_for_each_pair_of_subtasks(folders: Callable[[], Path]) -> None:
-    def prepared(parallelism: int) -> Callable[[], object]:
-        folder = folders()
+def test_discard_does_no_work_for_each_pair_of_subtasks(new_folder: Callable[[], Path]) -> None:
+    def prepare_action(parallelism: int) -> Callable[[], object]:
+        folder = new_folder()
         target = str(folder / "target")
         request = make_request(write_snapshot(folder, parallelism), target, [str(parallelism * 4 // 5)])
         move(prepare(request).plan, InProcessTasks())
         return lambda: discard(target)
 
-    assert lines_for_each_pair(prepared, 10) < MOST_LINES_PER_PAIR
+    assert lines_for_each_pair(prepare_action, 10) < MOST_LINES_PER_PAIR
 
 
 def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() -> None:
     """The first directory is proven by its files, and the others must be read."""
 
-    def prepared(parallelism: int) -> Callable[[], object]:
+    def prepare_action(parallelism: int) -> Callable[[], object]:
         old, new = (
             operator("uid", n, MAX_PARALLELISM, databases=tuple(database(i, n, MAX_PARALLELISM, 100) for i in range(n)))
             for n in (parallelism, parallelism * 4 // 5)
@@ -115,7 +115,7 @@ def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() 
         by_files = [{0: DirectoryFiles(0, 1, (), (), 0)}]
         return lambda: list_checks(snapshot(old), snapshot(new), {}, by_files)
 
-    assert lines_for_each_pair(prepared, 60) < MOST_LINES_PER_PAIR
+    assert lines_for_each_pair(prepare_action, 60) < MOST_LINES_PER_PAIR
 
 
 def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
@@ -125,47 +125,49 @@ def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
         stream = own_stream(subtask, parallelism, max_parallelism, Framing.RAW)
         return replace(stream, timer_services=(service,), parsed=timer_header([service]))
 
-    def prepared(parallelism: int) -> Callable[[], object]:
+    def prepare_action(parallelism: int) -> Callable[[], object]:
         old, new = (
-            operator("uid", n, maximum, raw_keyed=tuple(timers(i, n, maximum) for i in range(n)))
-            for n, maximum in ((parallelism, MAX_PARALLELISM), (parallelism * 4 // 5, 2 * MAX_PARALLELISM))
+            operator("uid", n, max_parallelism, raw_keyed=tuple(timers(i, n, max_parallelism) for i in range(n)))
+            for n, max_parallelism in ((parallelism, MAX_PARALLELISM), (parallelism * 4 // 5, 2 * MAX_PARALLELISM))
         )
         return lambda: check_raw_timers(old, new)
 
-    assert lines_for_each_pair(prepared, 60) < MOST_LINES_PER_PAIR
+    assert lines_for_each_pair(prepare_action, 60) < MOST_LINES_PER_PAIR
 
 
-_OURS = str(Path(rescale.__file__).parent)
+_PACKAGE_FOLDER = str(Path(rescale.__file__).parent)
 
 
 def lines_run_by(action: Callable[[], object]) -> int:
     """Count the lines of the package that run, in this thread and those it starts; comprehensions count per item."""
     lines = count()
 
-    def line(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
+    def trace_line(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
         if event == "line":
             next(lines)
-        return line
+        return trace_line
 
-    def called(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
-        return line if frame.f_code.co_filename.startswith(_OURS) else None
+    def trace_call(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
+        return trace_line if frame.f_code.co_filename.startswith(_PACKAGE_FOLDER) else None
 
-    before = sys.gettrace()
-    threading.settrace(called)
-    sys.settrace(called)
+    earlier_trace = sys.gettrace()
+    threading.settrace(trace_call)
+    sys.settrace(trace_call)
     try:
         action()
     finally:
-        sys.settrace(before)
-        threading.settrace(before)  # type: ignore[arg-type]
+        sys.settrace(earlier_trace)
+        threading.settrace(earlier_trace)  # type: ignore[arg-type]
     return next(lines)
 
 
-def lines_for_each_pair(prepared: Callable[[int], Callable[[], object]], number: int) -> float:
+def lines_for_each_pair(prepare_action: Callable[[int], Callable[[], object]], subtask_count: int) -> float:
     """Return the number of lines that run once for each pair of subtasks.
 
-    `prepared` returns the action for n subtasks, which runs a + b n + c n² lines. c is returned: a second difference.
+    `prepare_action` returns the action for n subtasks, which runs a + b n + c n² lines. A second difference gives c.
     """
-    lines_run_by(prepared(number))  # runs what happens only the first time
-    once, two, three = (lines_run_by(prepared(times * number)) for times in (1, 2, 3))
-    return (once - 2 * two + three) / (2 * number * number)
+    lines_run_by(prepare_action(subtask_count))  # runs what happens only the first time
+    lines_of_single, lines_of_double, lines_of_triple = (
+        lines_run_by(prepare_action(factor * subtask_count)) for factor in (1, 2, 3)
+    )
+    return (lines_of_single - 2 * lines_of_double + lines_of_triple) / (2 * subtask_count * subtask_count)

@@ -31,17 +31,17 @@ from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
 
-LARGE = 200_000_000
+LARGE_BYTES = 200_000_000
 """Number of bytes: far more than the memory of a process varies by itself."""
 
 
-@pytest.mark.parametrize("tasks", [InProcessTasks, shared_processes, slow(shared_spark)])
+@pytest.mark.parametrize("make_tasks", [InProcessTasks, shared_processes, slow(shared_spark)])
 def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
-    tasks: Callable[[], Tasks], tmp_path: Path
+    make_tasks: Callable[[], Tasks], tmp_path: Path
 ) -> None:
     plan = claimed_plan(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     result = tmp_path / "result.json"
-    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, make_tasks()))
     metrics = json.loads(result.read_text())["metrics"]
     stages = metrics["stages"]
     assert {"read and check every record", "write every record under its new key group"} <= {
@@ -54,8 +54,8 @@ def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
     workers = metrics["worst_memory_bytes"]["workers"]
-    assert workers == 0 if tasks is InProcessTasks else workers > 1_000_000
-    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    assert workers == 0 if make_tasks is InProcessTasks else workers > 1_000_000
+    run_step_of_job(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, make_tasks()))
     second_metrics = json.loads(result.read_text())["metrics"]
     assert (second_metrics["stages"], second_metrics["records"]) == ([], 0), (
         "the work of an earlier attempt is not repeated"
@@ -74,25 +74,25 @@ def resettable_peak_memory() -> None:
 @pytest.mark.usefixtures("resettable_peak_memory")
 def test_peak_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) -> None:
     """A measurement around both steps includes the memory of both."""
-    result, memory = str(tmp_path / "result.json"), METER.read()
+    result, earlier_reading = str(tmp_path / "result.json"), METER.read()
 
-    def worst(body: Callable[[], dict[str, Any]]) -> int:
+    def driver_peak_bytes(body: Callable[[], dict[str, Any]]) -> int:
         run_step_of_job(Step.RESHUFFLE, result, body)
         return int(json.loads(Path(result).read_text())["metrics"]["worst_memory_bytes"]["driver"])
 
-    much, little = worst(lambda: {"much": len(b"1" * LARGE)}), worst(dict)
-    assert little < much - LARGE // 2
-    assert METER.process_since(memory).peak_bytes >= much
+    large_peak, small_peak = driver_peak_bytes(lambda: {"much": len(b"1" * LARGE_BYTES)}), driver_peak_bytes(dict)
+    assert small_peak < large_peak - LARGE_BYTES // 2
+    assert METER.process_since(earlier_reading).peak_bytes >= large_peak
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
 def test_peak_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() -> None:
-    counted: list[StepCounters] = []
-    total: Any = SimpleNamespace(add=counted.append)
-    for size in (LARGE, 0):
+    counters: list[StepCounters] = []
+    total: Any = SimpleNamespace(add=counters.append)
+    for size in (LARGE_BYTES, 0):
         with count_into(total):
             assert len(b"1" * size) == size
-    assert counted[1].peak_bytes < counted[0].peak_bytes - LARGE // 2
+    assert counters[1].peak_bytes < counters[0].peak_bytes - LARGE_BYTES // 2
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
@@ -101,8 +101,8 @@ def test_peak_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
     make_tasks: Callable[[], Tasks], tmp_path: Path
 ) -> None:
     """Both steps have the same worker processes."""
-    tasks, figures = make_tasks(), []
-    for size in (LARGE, 1):
+    tasks, peaks = make_tasks(), []
+    for size in (LARGE_BYTES, 1):
         result = tmp_path / f"{size}.json"
         units = [(1, size)] * tasks.cores
 
@@ -114,8 +114,8 @@ def test_peak_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
             }
 
         run_step_of_job(Step.RESHUFFLE, str(result), body)
-        figures.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])
-    assert figures[1] < figures[0] - LARGE // 2
+        peaks.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])
+    assert peaks[1] < peaks[0] - LARGE_BYTES // 2
 
 
 def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,15 +127,15 @@ def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatc
     store, before = S3Store(client_for()), METER.read()
     uri = f"s3://{bucket}/file"
     store.put(uri, b"content")
-    busy = iter([AWSResponse(uri, 503, {}, SimpleNamespace(stream=lambda: [b""]))])
+    busy_answers = iter([AWSResponse(uri, 503, {}, SimpleNamespace(stream=lambda: [b""]))])
 
-    def once(**_: Any) -> AWSResponse | None:
-        return next(busy, None)
+    def answer_busy_once(**_: Any) -> AWSResponse | None:
+        return next(busy_answers, None)
 
     with patch("time.sleep"):
-        store._client.meta.events.register_last("before-send.s3.GetObject", once)
+        store._client.meta.events.register_last("before-send.s3.GetObject", answer_busy_once)
         assert store.read_all(uri, 100)[0] == b"content"
-    counted = METER.process_since(before)
-    assert counted.requests_by_kind == {"PutObject": 1, "GetObject": 2}
-    assert counted.repeat_count == 1
+    counters = METER.process_since(before)
+    assert counters.requests_by_kind == {"PutObject": 1, "GetObject": 2}
+    assert counters.repeat_count == 1
     assert REQUESTS.repeat_count >= 1

@@ -25,29 +25,29 @@ from support.s3 import new_home, put_files, unprotected_store
 from support.slow import slow
 
 MIB = 1024 * 1024
-SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
+SAVEPOINT_BYTES, PART_SIZE, PART_COUNT = 12 * MIB, 5 * MIB, 3
 """S3 takes no part below 5 MiB, except the last."""
 
-on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
+locally_and_on_s3 = pytest.mark.parametrize("base_uri", ["local", "s3"], indirect=True)
 """Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def base_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return new_home(request.param, request, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def large_savepoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a savepoint of 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
-    write_savepoint(directory, SIZE, value_size=10_000)
+    write_savepoint(directory, SAVEPOINT_BYTES, value_size=10_000)
     return directory
 
 
 @pytest.fixture
-def source(home: str, large: Path) -> str:
-    return put_files(large, join(home, "source"))
+def source(base_uri: str, large_savepoint: Path) -> str:
+    return put_files(large_savepoint, join(base_uri, "source"))
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +56,11 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+def new_state_writes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
     """Return a function that lists this process's writes to state files since its last call, as `verb name`."""
     log = tmp_path / "calls"
-    for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
-        monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), Faults(str(log))))
+    for factory_name, make in (("_local", stores._local), ("_s3", stores._s3)):
+        monkeypatch.setattr(stores, factory_name, lambda make=make: FaultyStore(make(), Faults(str(log))))
 
     def new_calls() -> list[str]:
         lines = [line.split() for line in log.read_text().splitlines()]
@@ -72,64 +72,66 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
     return new_calls
 
 
-@on_both
-def test_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:
-    plan = plan_rescale(source, join(home, "target"), ["1"])
+@locally_and_on_s3
+def test_large_stream_is_moved_in_parts(base_uri: str, source: str, new_state_writes: Callable[[], list[str]]) -> None:
+    plan = plan_rescale(source, join(base_uri, "target"), ["1"])
     execute_without_spark(plan)
-    verbs = [call.split()[0] for call in calls()]
-    assert [verbs.count(verb) for verb in ("begin_parts", "put_part", "complete_parts", "put")] == [1, PARTS, 1, 0]
-    assert max(entry.size for entry in open_store(home).list(plan.target)) > (PARTS - 1) * PART_SIZE
+    verbs = [call.split()[0] for call in new_state_writes()]
+    assert [verbs.count(verb) for verb in ("begin_parts", "put_part", "complete_parts", "put")] == [1, PART_COUNT, 1, 0]
+    assert max(entry.size for entry in open_store(base_uri).list(plan.target)) > (PART_COUNT - 1) * PART_SIZE
 
 
-def test_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
+def test_bytes_depend_on_the_plan_alone(base_uri: str, source: str) -> None:
     """Workers move the state, then one loop, then workers again after a part of the result was lost."""
-    plan = plan_rescale(source, join(home, "target"), ["2"])
+    plan = plan_rescale(source, join(base_uri, "target"), ["2"])
     execute(plan)
-    first = files_of(plan)
+    first_files = files_of(plan)
     validate_published(source, plan.target, shared_processes())
     remove(plan)
     execute_without_spark(plan)
-    assert files_of(plan) == first
+    assert files_of(plan) == first_files
     store = open_store(plan.target)
-    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
+    lost_uri = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
     unpublish(places_of(plan))
-    store.delete([places_of(plan).written_handles("keyed"), places_of(plan).certificate, lost])
+    store.delete([places_of(plan).written_handles("keyed"), places_of(plan).certificate, lost_uri])
     execute(plan)
-    assert files_of(plan) == first
+    assert files_of(plan) == first_files
 
 
 @pytest.mark.parametrize(
-    "snapshot",
+    "snapshot_name",
     ["2-lazy-compressed", *map(slow, ("2-lazy", "1.20-raw", "2-heap-native", "2-canonical-compressed"))],
 )
 def test_bytes_of_small_and_rewritten_streams_depend_on_the_plan_alone(
-    snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 1500)
-    plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
+    plan = plan_rescale(snapshots.directory(snapshot_name), str(tmp_path / "target"), ["2"])
     execute(plan)
-    first = files_of(plan)
+    first_files = files_of(plan)
     remove(plan)
     execute_without_spark(plan)
-    assert files_of(plan) == first
+    assert files_of(plan) == first_files
 
 
-def test_written_files_are_not_written_again(home: str, source: str, calls: Callable[[], list[str]]) -> None:
-    plan = plan_rescale(source, join(home, "target"), ["2"])
+def test_written_files_are_not_written_again(
+    base_uri: str, source: str, new_state_writes: Callable[[], list[str]]
+) -> None:
+    plan = plan_rescale(source, join(base_uri, "target"), ["2"])
     execute_without_spark(plan)
     store = open_store(plan.target)
     unpublish(places_of(plan))
     store.delete([places_of(plan).written_handles("keyed")])
-    assert calls()
+    assert new_state_writes()
     execute_without_spark(plan)
-    assert calls() == []
-    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
+    assert new_state_writes() == []
+    lost_uri = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
     unpublish(places_of(plan))
-    store.delete([lost])
-    calls()
+    store.delete([lost_uri])
+    new_state_writes()
     execute_without_spark(plan)
-    assert {call.split()[1] for call in calls()} == {name(lost)}
+    assert {call.split()[1] for call in new_state_writes()} == {name(lost_uri)}
     validate_published(source, plan.target, InProcessTasks())
 
 
@@ -149,40 +151,40 @@ def delete(store: stores.Store, uri: str) -> None:
 
 @pytest.mark.parametrize("change", [overwrite, lengthen, delete])
 def test_source_that_changes_after_planning_stops_the_run(
-    home: str, source: str, change: Callable[[stores.Store, str], None]
+    base_uri: str, source: str, change: Callable[[stores.Store, str], None]
 ) -> None:
-    plan = plan_rescale(source, join(home, "target"), ["2"])
-    store, changed = open_store(source), plan.files[2].uri
-    change(unprotected_store(source), changed)
-    if change is overwrite and Path(changed).exists():
-        before = plan.files[2].pin.mtime_ns
-        assert before is not None
-        os.utime(changed, ns=(before, before + 1))
+    plan = plan_rescale(source, join(base_uri, "target"), ["2"])
+    store, changed_uri = open_store(source), plan.files[2].uri
+    change(unprotected_store(source), changed_uri)
+    if change is overwrite and Path(changed_uri).exists():
+        mtime_ns = plan.files[2].pin.mtime_ns
+        assert mtime_ns is not None
+        os.utime(changed_uri, ns=(mtime_ns, mtime_ns + 1))
     claim(plan)
     with pytest.raises(SnapshotError) as caught:
         reshuffle_keyed_state(plan, InProcessTasks())
-    assert (caught.value.exit_code, caught.value.path) == (3, changed)
+    assert (caught.value.exit_code, caught.value.path) == (3, changed_uri)
     assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
 
 
 @pytest.mark.parametrize("change", [overwrite, lengthen, delete])
-@pytest.mark.parametrize("file", [0, 1])
+@pytest.mark.parametrize("file_index", [0, 1])
 def test_source_that_changes_after_moving_is_not_certified(
-    home: str, source: str, change: Callable[[stores.Store, str], None], file: int
+    base_uri: str, source: str, change: Callable[[stores.Store, str], None], file_index: int
 ) -> None:
-    plan = plan_rescale(source, join(home, "target"), ["2"])
+    plan = plan_rescale(source, join(base_uri, "target"), ["2"])
     move(plan, InProcessTasks())
-    change(unprotected_store(source), plan.files[file].uri)
+    change(unprotected_store(source), plan.files[file_index].uri)
     with pytest.raises(SnapshotError) as caught:
         validate_coverage(plan, InProcessTasks())
-    assert caught.value.path == plan.files[file].uri
-    if file and change is delete:
+    assert caught.value.path == plan.files[file_index].uri
+    if file_index and change is delete:
         assert "a file of the source was deleted" in caught.value.what
-    assert open_store(home).stat(places_of(plan).certificate) is None
+    assert open_store(base_uri).stat(places_of(plan).certificate) is None
 
 
-def test_published_result_is_not_validated_against_an_incomplete_source(home: str, source: str) -> None:
-    plan = plan_rescale(source, join(home, "target"), ["2"])
+def test_published_result_is_not_validated_against_an_incomplete_source(base_uri: str, source: str) -> None:
+    plan = plan_rescale(source, join(base_uri, "target"), ["2"])
     execute_without_spark(plan)
     delete(unprotected_store(source), plan.files[1].uri)
     with pytest.raises(SnapshotError, match="files of the source are missing") as caught:

@@ -30,7 +30,7 @@ from support.resuming import (
 from support.s3 import unprotected_store
 from support.slow import Share, in_shares, slow
 
-on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
+locally_and_on_s3 = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
 """Decorator of a test that always runs both locally and on S3; other tests run on S3 only as slow tests."""
 
 
@@ -65,9 +65,9 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
 def test_run_killed_before_any_call_is_resumed(tmp_path: Path, share: Share[int]) -> None:
     """This includes reads. Local files are enough, because reads leave nothing behind."""
     case = Case(str(tmp_path / "home"), tmp_path, part_size=1000)
-    counted = case.faults(writes_only=False)
-    assert case.run(case.target(), counted) == 0
-    for k in share(range(1, len(counted.calls()) + 1)):
+    counting_faults = case.faults(writes_only=False)
+    assert case.run(case.target(), counting_faults) == 0
+    for k in share(range(1, len(counting_faults.calls()) + 1)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
         assert_right_or_unpublished(target)
@@ -93,15 +93,15 @@ def test_transient_error_at_any_write_ends_with_exit_code_1_and_is_resumed(
 
 def test_resumed_run_writes_only_missing_files(case: Case) -> None:
     """The run is killed before the last file of state."""
-    whole, target = case.target(), case.target()
-    first = case.succeed(whole)
-    files = [line for line in first.calls() if is_write_of_state(line)]
-    assert len(files) > 2
-    verb = files[-1].split()[0]
-    at = [line for line in first.calls() if f"{verb} {whole}/" in line].index(files[-1]) + 1
-    assert case.run(target, case.faults(Kind.KILL, at, where=f"{verb} {target}/")) == KILLED
-    resumed = case.succeed(target)
-    assert len([line for line in resumed.calls() if is_write_of_state(line)]) == 1
+    first_target, target = case.target(), case.target()
+    first_run = case.succeed(first_target)
+    state_writes = [line for line in first_run.calls() if is_write_of_state(line)]
+    assert len(state_writes) > 2
+    verb = state_writes[-1].split()[0]
+    occurrence = [line for line in first_run.calls() if f"{verb} {first_target}/" in line].index(state_writes[-1]) + 1
+    assert case.run(target, case.faults(Kind.KILL, occurrence, where=f"{verb} {target}/")) == KILLED
+    second_run = case.succeed(target)
+    assert len([line for line in second_run.calls() if is_write_of_state(line)]) == 1
     assert_right(target)
 
 
@@ -112,43 +112,46 @@ def is_write_of_state(line: str) -> bool:
 def test_published_result_is_left_alone(case: Case) -> None:
     target = case.target()
     case.succeed(target)
-    before = open_store(target).stat(join(target, "_metadata"))
+    metadata_pin = open_store(target).stat(join(target, "_metadata"))
     second_run = case.succeed(target)
-    assert open_store(target).stat(join(target, "_metadata")) == before
+    assert open_store(target).stat(join(target, "_metadata")) == metadata_pin
     assert [line for line in second_run.calls() if not line.startswith("put_if_absent")] == []
 
 
 def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case) -> None:
     """The second plan is refused before it writes data, wherever the first run was stopped."""
     writes = case.writes()
-    claimed = next(k for k, line in enumerate(writes, 1) if line.endswith("/claim"))
-    for k in (claimed + 1, len(writes) - 1):
+    claim_write = next(k for k, line in enumerate(writes, 1) if line.endswith("/claim"))
+    for k in (claim_write + 1, len(writes) - 1):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
-        before = open_store(target).list(target)
-        other = case.faults()
-        assert case.run(target, other, parallelism="2") == 2, warm.output(other)
-        assert f"rescale discard {target}" in warm.output(other)
-        assert open_store(target).list(target) == before
+        entries_before = open_store(target).list(target)
+        second_faults = case.faults()
+        assert case.run(target, second_faults, parallelism="2") == 2, warm.output(second_faults)
+        assert f"rescale discard {target}" in warm.output(second_faults)
+        assert open_store(target).list(target) == entries_before
         case.succeed(target)
         assert_right(target)
 
 
-@pytest.mark.parametrize("times", [2, slow(8)])
-def test_one_of_two_plans_at_once_wins_the_target(case: Case, times: int) -> None:
-    for _ in range(times):
+@pytest.mark.parametrize("repeat_count", [2, slow(8)])
+def test_one_of_two_plans_at_once_wins_the_target(case: Case, repeat_count: int) -> None:
+    for _ in range(repeat_count):
         target = case.target()
         faults = [case.faults(), case.faults()]
         with ThreadPoolExecutor(2) as pool:
-            runs = [pool.submit(case.run, target, fault, parallelism=n) for n, fault in zip("23", faults, strict=True)]
+            runs = [
+                pool.submit(case.run, target, fault, parallelism=parallelism)
+                for parallelism, fault in zip("23", faults, strict=True)
+            ]
         assert sorted(run.result() for run in runs) == [0, 2], [warm.output(fault) for fault in faults]
         assert_right(target)
 
 
-@pytest.mark.parametrize("times", [2, slow(8)])
-def test_two_runs_of_the_same_plan_at_once_do_no_harm(case: Case, times: int) -> None:
+@pytest.mark.parametrize("repeat_count", [2, slow(8)])
+def test_two_runs_of_the_same_plan_at_once_do_no_harm(case: Case, repeat_count: int) -> None:
     """A step whose parent was killed goes on beside the run that resumes it; both write the same bytes."""
-    for _ in range(times):
+    for _ in range(repeat_count):
         target = case.target()
         with ThreadPoolExecutor(2) as pool:
             runs = [pool.submit(case.run, target, case.faults()) for _ in range(2)]
@@ -185,54 +188,54 @@ def test_discard_removes_all_that_a_killed_run_left(case: Case, share: Share[int
 
 @in_shares
 def test_discard_killed_at_any_call_can_be_repeated(case: Case, share: Share[int]) -> None:
-    last = case.calls_before_publication()
-    target, counted = case.target(), case.faults(writes_only=False)
-    assert case.run(target, case.faults(Kind.KILL, last)) == KILLED
-    assert case.discard(target, counted) == 0
-    for k in share(range(1, len(counted.calls()) + 1)):
+    last_call = case.calls_before_publication()
+    target, counting_faults = case.target(), case.faults(writes_only=False)
+    assert case.run(target, case.faults(Kind.KILL, last_call)) == KILLED
+    assert case.discard(target, counting_faults) == 0
+    for k in share(range(1, len(counting_faults.calls()) + 1)):
         target = case.target()
-        assert case.run(target, case.faults(Kind.KILL, last)) == KILLED
+        assert case.run(target, case.faults(Kind.KILL, last_call)) == KILLED
         assert case.discard(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED
         assert case.discard(target, case.faults()) == 0
         assert open_store(target).list(target) == []
         assert open_store(target).list(f"{target}.rescale") == []
 
 
-@on_both
+@locally_and_on_s3
 def test_discard_of_a_published_result_is_refused(case: Case) -> None:
     target, faults = case.target(), case.faults()
     case.succeed(target)
-    before = open_store(target).list(target)
+    entries_before = open_store(target).list(target)
     assert case.discard(target, faults) == 2
     assert "published" in warm.output(faults)
-    assert open_store(target).list(target) == before
+    assert open_store(target).list(target) == entries_before
     assert_right(target)
 
 
 def test_discard_and_run_keep_foreign_files(case: Case) -> None:
     target = case.target()
-    store, foreign = unprotected_store(target), join(target, "notes.txt")
-    store.put(foreign, b"mine")
+    store, foreign_uri = unprotected_store(target), join(target, "notes.txt")
+    store.put(foreign_uri, b"mine")
     assert case.discard(target, case.faults()) == 2
     faults = case.faults()
     assert case.run(target, faults) == 2
     assert "notes.txt" in warm.output(faults)
-    store.delete([foreign])
+    store.delete([foreign_uri])
     assert case.run(target, case.faults(Kind.KILL, case.calls_before_publication())) == KILLED
-    store.put(foreign, b"mine")
+    store.put(foreign_uri, b"mine")
     assert case.discard(target, case.faults()) == 0
-    assert [entry.uri for entry in store.list(target)] == [foreign]
+    assert [entry.uri for entry in store.list(target)] == [foreign_uri]
 
 
 @pytest.fixture
-def short_path() -> Iterator[Path]:
+def short_folder() -> Iterator[Path]:
     """Return a folder with a short path, as sockets need it."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 @pytest.mark.parametrize(
-    ("step_of_kill", "code"),
+    ("call_of_kill", "exit_code"),
     [
         slow("handles-keyed.json", 1),  # the driver of the reshuffle
         slow("copy", 0),  # a worker, alone: its task is done again
@@ -242,22 +245,22 @@ def short_path() -> Iterator[Path]:
     ],
 )
 def test_process_killed_in_any_step_is_resumed(
-    step_of_kill: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+    call_of_kill: str, exit_code: int, tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scratch files of its workers are gone when the run has ended."""
-    target, scratch = str(tmp_path / "target"), short_path
+    target, scratch = str(tmp_path / "target"), short_folder
     monkeypatch.setenv("TMPDIR", str(scratch))
-    kind = Kind.KILL_WORKER if step_of_kill == "copy" else Kind.KILL
-    first, second = (
-        Faults(str(tmp_path / "log"), kind, 1, step_of_kill, True),
+    kind = Kind.KILL_WORKER if call_of_kill == "copy" else Kind.KILL
+    kill_faults, resume_faults = (
+        Faults(str(tmp_path / "log"), kind, 1, call_of_kill, True),
         Faults(str(tmp_path / "again"), writes_only=True),
     )
     arguments = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
-    assert real_run(arguments, first, tmp_path) == code
-    assert is_published(target) == (code == 0)
-    if code == 1:
+    assert real_run(arguments, kill_faults, tmp_path) == exit_code
+    assert is_published(target) == (exit_code == 0)
+    if exit_code == 1:
         assert any(scratch.glob("rescale-tasks-*")), "a killed driver leaves the folders of its workers"
-    (others := scratch / "blockmgr-of-another").mkdir()
-    assert real_run(arguments, second, tmp_path) == 0
+    (foreign_folder := scratch / "blockmgr-of-another").mkdir()
+    assert real_run(arguments, resume_faults, tmp_path) == 0
     assert_right(target)
-    assert list(scratch.iterdir()) == [others]
+    assert list(scratch.iterdir()) == [foreign_folder]

@@ -34,29 +34,29 @@ from support.edited import relocated
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import pairs_in_turn
 
-HEX = "ab" * 16
+HEX_ID = "ab" * 16
 
 
-def records_lost(certificate: Certificate) -> dict[str, dict[str, int]]:
+def lost_record_counts(certificate: Certificate) -> dict[str, dict[str, int]]:
     """Return the number of records that each dropped keyed state loses, by operator id and name of the state."""
-    losses = {
+    counts_by_operator = {
         operator.operator_id: operator.records.left_out
         for operator in certificate.operators
         if operator.records is not None
     }
-    return {operator_id: lost for operator_id, lost in losses.items() if lost}
+    return {operator_id: count_by_state for operator_id, count_by_state in counts_by_operator.items() if count_by_state}
 
 
-RENAMED = [
+RENAME_CASES = [
     ("2-source", ["numbers=figures"], {"parallelism": ["3"]}, "with a coordinator"),
     ("1.20-finished", ["short=brief", "count=tally"], {"parallelism": ["count=3"]}, "finished, which has no subtasks"),
-    ("1.20-windows", ["all=whole", f"session={HEX}"], {"parallelism": ["3"]}, "that always runs with one subtask"),
-    ("2.1.1-clicks", ["visits=visitors", f"shards={HEX}"], {"max_parallelism": ["64"]}, "whose uid is stored"),
+    ("1.20-windows", ["all=whole", f"session={HEX_ID}"], {"parallelism": ["3"]}, "that always runs with one subtask"),
+    ("2.1.1-clicks", ["visits=visitors", f"shards={HEX_ID}"], {"max_parallelism": ["64"]}, "whose uid is stored"),
     ("1.20-rocksdb-native", ["clicks-per-user=shards", "shards=clicks-per-user"], {"files": "refer"}, "referred to"),
 ]
 
 
-@pytest.mark.parametrize(("name", "renames", "shape", "kind"), RENAMED, ids=[case[3] for case in RENAMED])
+@pytest.mark.parametrize(("name", "renames", "shape", "kind"), RENAME_CASES, ids=[case[3] for case in RENAME_CASES])
 def test_renamed_operator_has_its_new_id_in_the_result(
     name: str, renames: list[str], shape: dict[str, Sequence[str]], kind: str, tmp_path: Path
 ) -> None:
@@ -65,15 +65,18 @@ def test_renamed_operator_has_its_new_id_in_the_result(
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
     result = open_snapshot(target, [source.directory])
-    ids = {old: HEX if new == HEX else operator_id_of_uid(new) for old, _, new in (w.partition("=") for w in renames)}
-    by_id = {operator_id_of_uid(old): new_id for old, new_id in ids.items()}
+    id_by_old_uid = {
+        old: HEX_ID if new == HEX_ID else operator_id_of_uid(new)
+        for old, _, new in (rename.partition("=") for rename in renames)
+    }
+    new_id_by_old_id = {operator_id_of_uid(old): new_id for old, new_id in id_by_old_uid.items()}
     for old, new in zip(source.metadata.operators, result.metadata.operators, strict=True):
-        assert new.operator_id == by_id.get(old.operator_id, old.operator_id)
+        assert new.operator_id == new_id_by_old_id.get(old.operator_id, old.operator_id)
         assert (new.name, new.coordinator, new.fully_finished) == (old.name, old.coordinator, old.fully_finished)
     source_uids = {entry.operator_id: entry.uid for entry in source.metadata.operators if entry.uid}
-    kept_uids = {by_id.get(old, old): uid for old, uid in source_uids.items() if old not in by_id}
-    new_uids = {ids[word.partition("=")[0]]: word.partition("=")[2] for word in renames if source_uids}
-    new_uids.pop(HEX, None)
+    kept_uids = {new_id_by_old_id.get(old, old): uid for old, uid in source_uids.items() if old not in new_id_by_old_id}
+    new_uids = {id_by_old_uid[rename.partition("=")[0]]: rename.partition("=")[2] for rename in renames if source_uids}
+    new_uids.pop(HEX_ID, None)
     assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept_uids | new_uids
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(source, result, InProcessTasks()).equal or "finished" in kind
@@ -88,22 +91,22 @@ def test_published_result_is_validated_with_the_surgery_in_its_certificate(tmp_p
     renames = [f"{uid}=lazier"]
     plan = plan_rescale(source, str(target), ["2"], renames=renames)
     execute_without_spark(plan)
-    certified = read_certificate(str(target))
+    certificate = read_certificate(str(target))
     second_certificate = validate_published(source, str(target), InProcessTasks())
-    assert second_certificate.operators == certified.operators
-    assert second_certificate.surgery == certified.surgery != NO_SURGERY
-    declared = parse_surgery(renames=renames)
+    assert second_certificate.operators == certificate.operators
+    assert second_certificate.surgery == certificate.surgery != NO_SURGERY
+    declared_surgery = parse_surgery(renames=renames)
     assert (
-        validate_published(source, str(target), InProcessTasks(), declared_surgery=declared).surgery
+        validate_published(source, str(target), InProcessTasks(), declared_surgery=declared_surgery).surgery
         == second_certificate.surgery
     )
-    moved = target.rename(tmp_path / "moved")
+    moved_target = target.rename(tmp_path / "moved")
     assert (
-        validate_published(source, str(moved), InProcessTasks(), declared_surgery=declared).operators
+        validate_published(source, str(moved_target), InProcessTasks(), declared_surgery=declared_surgery).operators
         == second_certificate.operators
     )
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped") as caught:
-        validate_published(source, str(moved), InProcessTasks())
+        validate_published(source, str(moved_target), InProcessTasks())
     assert "--rename OLD=NEW" in str(caught.value.advice)
 
 
@@ -126,29 +129,32 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
     execute_without_spark(plan)
     result = open_snapshot(target)
     assert len(result.operators) == len(source.operators) - 2
-    ids = {entry.operator_id: entry.uid for entry in result.metadata.operators}
-    assert ids[operator_id_of_uid("visits")] == "visits"
-    assert not ids.keys() & {operator_id_of_uid(uid) for uid in ("revenue", "clicks", "per-half-minute")}
+    uid_by_id = {entry.operator_id: entry.uid for entry in result.metadata.operators}
+    assert uid_by_id[operator_id_of_uid("visits")] == "visits"
+    assert not uid_by_id.keys() & {operator_id_of_uid(uid) for uid in ("revenue", "clicks", "per-half-minute")}
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "an operator that was declared as dropped has no state in the result" in certificate.proves
     assert not any("Flink can do itself" in warning for warning in certificate.warnings)
     assert any("bytes of state are not in the result" in warning for warning in certificate.warnings)
-    lost = {dropped.label: dropped for dropped in plan.surgery.dropped}
+    dropped_by_label = {dropped.label: dropped for dropped in plan.surgery.dropped}
     assert (
-        lost["visits"].bytes == next(operator.bytes for operator in source.operators if operator.label == "visits") > 0
+        dropped_by_label["visits"].bytes
+        == next(operator.bytes for operator in source.operators if operator.label == "visits")
+        > 0
     )
-    assert all(dropped.states for dropped in lost.values())
+    assert all(dropped.states for dropped in dropped_by_label.values())
     (visits,) = (line for line in declared_lines(plan.surgery) if line.startswith("visits (47f7d7"))
     assert "of state are lost: " in visits
-    assert lost["visits"].states[0].name in visits
+    assert dropped_by_label["visits"].states[0].name in visits
     second_certificate = validate_published(source.directory, target, InProcessTasks())
     assert second_certificate.surgery == certificate.surgery
     drops = ["visits", "per-half-minute"]
-    declared = parse_surgery(renames=renames, drops=drops)
+    declared_surgery = parse_surgery(renames=renames, drops=drops)
     assert (
-        validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared) == second_certificate
+        validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared_surgery)
+        == second_certificate
     )
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped"):
         validate_published(
@@ -162,16 +168,16 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
 def test_missing_files_of_a_dropped_operator_are_ignored(tmp_path: Path) -> None:
     directory = relocated("2-rocksdb-native", tmp_path / "source")
     source = open_snapshot(str(directory))
-    counts = next(operator for operator in source.operators if operator.databases)
-    Path(source.files[counts.databases[0].files[0].extent.file][0]).unlink()
+    dropped_operator = next(operator for operator in source.operators if operator.databases)
+    Path(source.files[dropped_operator.databases[0].files[0].extent.file][0]).unlink()
     with pytest.raises(SnapshotError, match="are gone"):
         plan_rescale(str(directory), str(tmp_path / "target"))
-    plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[counts.label])
+    plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[dropped_operator.label])
     execute_without_spark(plan)
     assert not open_snapshot(str(tmp_path / "target")).missing_files
 
 
-LEFT_OUT = [
+DROP_CASES = [
     ("2-clicks", {}, ["clicks-per-user:way", "shards:owners"], "canonical"),
     ("2-clicks", {"parallelism": ["3"], "max_parallelism": ["64"]}, ["revenue:clicks", "revenue:prices"], "regrouped"),
     ("2-heap-native", {"parallelism": ["3"]}, [], "heap"),
@@ -182,46 +188,54 @@ LEFT_OUT = [
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "state_drops"), [case[:3] for case in LEFT_OUT], ids=[case[3] for case in LEFT_OUT]
+    ("name", "shape", "state_drops"), [case[:3] for case in DROP_CASES], ids=[case[3] for case in DROP_CASES]
 )
 def test_dropped_state_is_missing_and_its_operator_stays(
     name: str, shape: dict[str, Any], state_drops: list[str], tmp_path: Path
 ) -> None:
-    labels = {uid: operator_id for operator_id, uid in snapshots.uids(name)}
+    id_by_uid = {uid: operator_id for operator_id, uid in snapshots.uids(name)}
     source, target = open_snapshot(snapshots.directory(name)), str(tmp_path / "target")
     state_drops = state_drops or _any_states(source)
     plan = plan_rescale(source.directory, target, state_drops=state_drops, **shape)
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
     result = open_snapshot(target)
-    gone = {(labels.get(uid, uid), state) for uid, _, state in (word.partition(":") for word in state_drops)}
+    dropped_names = {
+        (id_by_uid.get(uid, uid), state) for uid, _, state in (state_drop.partition(":") for state_drop in state_drops)
+    }
     source_states = {o.operator_id: {*state_names(o)} for o in source.operators}
-    assert gone == {(state.operator_id, state.name) for state in plan.surgery.dropped_states}
-    assert all(state in source_states[operator_id] for operator_id, state in gone)
+    assert dropped_names == {(state.operator_id, state.name) for state in plan.surgery.dropped_states}
+    assert all(state in source_states[operator_id] for operator_id, state in dropped_names)
     for operator in result.operators:
-        own = {state for operator_id, state in gone if operator_id == operator.operator_id}
-        assert {*state_names(operator)} == source_states[operator.operator_id] - own
+        own_dropped_names = {state for operator_id, state in dropped_names if operator_id == operator.operator_id}
+        assert {*state_names(operator)} == source_states[operator.operator_id] - own_dropped_names
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(source, result, InProcessTasks()).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
-    assert {operator_id: [*counted] for operator_id, counted in records_lost(certificate).items()} == {
+    assert {
+        operator_id: [*count_by_state] for operator_id, count_by_state in lost_record_counts(certificate).items()
+    } == {
         state.operator_id: [state.name]
         for state in plan.surgery.dropped_states
         if state.elements is None and state.bytes is None
     }
-    assert all(number > 0 for counted in records_lost(certificate).values() for number in counted.values())
+    assert all(
+        count > 0 for count_by_state in lost_record_counts(certificate).values() for count in count_by_state.values()
+    )
     assert "a state that was declared as dropped is not in the result" in certificate.proves
-    declared = parse_surgery(state_drops=state_drops)
-    second_certificate = validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared)
+    declared_surgery = parse_surgery(state_drops=state_drops)
+    second_certificate = validate_published(
+        source.directory, target, InProcessTasks(), declared_surgery=declared_surgery
+    )
     assert second_certificate.operators == certificate.operators
-    moved = str(Path(target).rename(tmp_path / "moved"))
+    moved_target = str(Path(target).rename(tmp_path / "moved"))
     assert (
-        validate_published(source.directory, moved, InProcessTasks(), declared_surgery=declared).surgery
+        validate_published(source.directory, moved_target, InProcessTasks(), declared_surgery=declared_surgery).surgery
         == second_certificate.surgery
     )
     with pytest.raises(IntegrityError):
-        validate_published(source.directory, moved, InProcessTasks())
+        validate_published(source.directory, moved_target, InProcessTasks())
 
 
 def _any_states(snapshot: Snapshot) -> list[str]:
@@ -252,21 +266,21 @@ def test_plan_tells_file_sizes_and_certificate_records_of_a_dropped_rocksdb_stat
     shape = {"renames": ["clicks-per-user=clicks-by-user"], "state_drops": ["clicks-per-user:pages"]}
     plan = plan_rescale(source.directory, target, ["3"], **shape)
     (pages,) = plan.surgery.dropped_states
-    (counts,) = (operator for operator in with_tables(source).operators if operator.databases)
-    tables = [table.extent.length for database in counts.databases for table in database.tables]
+    (counting_operator,) = (operator for operator in with_tables(source).operators if operator.databases)
+    table_sizes = [table.extent.length for database in counting_operator.databases for table in database.tables]
     assert pages.bytes is None
     assert pages.stored_bytes is not None
-    assert 0 < pages.stored_bytes < sum(tables) < pages.of_bytes
+    assert 0 < pages.stored_bytes < sum(table_sizes) < pages.of_bytes
     assert "kB in files of RocksDB, out of " in declared_lines(plan.surgery)[-1]
     execute_without_spark(plan)
     certificate = read_certificate(target)
-    ((number,),) = (lost.values() for lost in records_lost(certificate).values())
-    assert f" is dropped: {number} records, " in certified_lines(certificate)[-1]
+    ((record_count,),) = (count_by_state.values() for count_by_state in lost_record_counts(certificate).values())
+    assert f" is dropped: {record_count} records, " in certified_lines(certificate)[-1]
     second_certificate = validate_published(source.directory, target, InProcessTasks())
     assert second_certificate.surgery == certificate.surgery
     assert certificate.surgery == plan.surgery
-    only = ["tumbling:window-contents"]
-    plan = plan_rescale(snapshots.directory("2-rocksdb-lost-timers"), str(tmp_path / "only"), state_drops=only)
+    only_state = ["tumbling:window-contents"]
+    plan = plan_rescale(snapshots.directory("2-rocksdb-lost-timers"), str(tmp_path / "only"), state_drops=only_state)
     (contents,) = plan.surgery.dropped_states
     assert contents.bytes == contents.of_bytes > 0
 
@@ -286,13 +300,13 @@ def _cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
 
 
-def _garbled(file: Path) -> None:
+def _garble(file: Path) -> None:
     file.write_bytes(bytes(file.stat().st_size))
 
 
 @pytest.mark.parametrize(
     ("damage", "name"),
-    pairs_in_turn([Path.unlink, _cut, _garbled], ["1.20-windows", "2-rocksdb-native"], quick=1),
+    pairs_in_turn([Path.unlink, _cut, _garble], ["1.20-windows", "2-rocksdb-native"], quick=1),
 )
 def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     name: str, damage: Callable[[Path], None], tmp_path: Path
@@ -301,31 +315,34 @@ def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     directory, target = relocated(name, tmp_path / "source"), str(tmp_path / "target")
     uids = dict(snapshots.uids(name))
     source = open_snapshot(str(directory))
-    lost = next(
+    damaged_operator = next(
         operator for operator in source.operators if uids.get(operator.operator_id) in ("tumbling", "clicks-per-user")
     )
-    uid = uids[lost.operator_id]
-    holder = (*lost.keyed, *lost.databases)[0]
-    number = holder.header_extent.file
-    damage(Path(source.files[number][0]))
-    if damage is not _garbled or name == "1.20-windows":
+    uid = uids[damaged_operator.operator_id]
+    holder = (*damaged_operator.keyed, *damaged_operator.databases)[0]
+    file_index = holder.header_extent.file
+    damage(Path(source.files[file_index][0]))
+    if damage is not _garble or name == "1.20-windows":
         with pytest.raises(SnapshotError):
             plan_rescale(str(directory), target, ["3"])
     plan = plan_rescale(str(directory), target, ["3"], drops=[uid])
-    assert source.files[number][0] not in {file.uri for file in plan.files}
-    assert plan.surgery.dropped[0].bytes == lost.bytes
-    for other in {source.files[database.header_extent.file][0] for database in (*lost.keyed, *lost.databases)}:
-        Path(other).unlink(missing_ok=True)
+    assert source.files[file_index][0] not in {file.uri for file in plan.files}
+    assert plan.surgery.dropped[0].bytes == damaged_operator.bytes
+    for other_uri in {
+        source.files[database.header_extent.file][0]
+        for database in (*damaged_operator.keyed, *damaged_operator.databases)
+    }:
+        Path(other_uri).unlink(missing_ok=True)
     execute_without_spark(plan)
     assert len(open_snapshot(target).operators) == len(source.operators) - 1
-    planned = document_of(places_of(plan).plan).plan
-    assert planned is not None
-    assert planned.surgery.dropped[0].bytes == lost.bytes
+    planned_document = document_of(places_of(plan).plan).plan
+    assert planned_document is not None
+    assert planned_document.surgery.dropped[0].bytes == damaged_operator.bytes
     second_certificate = validate_published(str(directory), target, InProcessTasks())
     assert second_certificate.surgery == read_certificate(target).surgery
-    declared = parse_surgery(drops=[uid])
+    declared_surgery = parse_surgery(drops=[uid])
     assert (
-        validate_published(str(directory), target, InProcessTasks(), declared_surgery=declared).operators
+        validate_published(str(directory), target, InProcessTasks(), declared_surgery=declared_surgery).operators
         == second_certificate.operators
     )
 
@@ -335,9 +352,9 @@ def test_declared_loss_of_a_dropped_operator_must_be_exact() -> None:
     (session,) = (operator for operator in source.operators if operator.label == "session")
     surgery = Surgery(dropped=(as_dropped(session),))
     check_declared(source, apply_surgery(source, surgery), surgery)
-    less = Surgery(dropped=(replace(surgery.dropped[0], bytes=surgery.dropped[0].bytes - 1),))
+    surgery_with_fewer_bytes = Surgery(dropped=(replace(surgery.dropped[0], bytes=surgery.dropped[0].bytes - 1),))
     with pytest.raises(IntegrityError, match="of the dropped operator"):
-        check_declared(source, apply_surgery(source, surgery), less)
+        check_declared(source, apply_surgery(source, surgery), surgery_with_fewer_bytes)
     with pytest.raises(IntegrityError, match="were not declared as renamed or dropped"):
         check_declared(source, source, surgery)
     with pytest.raises(IntegrityError, match=r"does not have .* declared as dropped"):
@@ -359,7 +376,7 @@ def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
 
 
 @pytest.mark.parametrize(
-    ("carried_out", "declared"),
+    ("actual_surgery", "declared_surgery"),
     [
         (Surgery(), Surgery((renamed("count", "tally"),))),
         (Surgery((renamed("count", "tally"),)), Surgery()),
@@ -367,19 +384,19 @@ def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
         (Surgery((renamed("session", "tally"),)), Surgery((renamed("count", "tally"),))),
         (Surgery((renamed("count", "all"), renamed("all", "count"))), Surgery()),
         (Surgery((renamed("nobody", "tally"),)), Surgery((renamed("nobody", "tally"),))),
-        (Surgery((renamed("count", "tally", HEX),)), Surgery((renamed("count", "tally", HEX),))),
+        (Surgery((renamed("count", "tally", HEX_ID),)), Surgery((renamed("count", "tally", HEX_ID),))),
     ],
 )
-def test_undeclared_rename_is_found(carried_out: Surgery, declared: Surgery) -> None:
+def test_undeclared_rename_is_found(actual_surgery: Surgery, declared_surgery: Surgery) -> None:
     source = snapshots.opened("1.20-windows")
     with pytest.raises(IntegrityError):
-        check_declared(source, apply_surgery(source, carried_out), declared)
+        check_declared(source, apply_surgery(source, actual_surgery), declared_surgery)
 
 
 def test_other_uid_under_the_declared_id_is_found() -> None:
     source = snapshots.opened("2.1.1-clicks")
     surgery = Surgery((renamed("visits", "visitors"),))
-    other = Surgery((renamed("visits", "visits", operator_id_of_uid("visitors")),))
+    surgery_with_old_uid = Surgery((renamed("visits", "visits", operator_id_of_uid("visitors")),))
     check_declared(source, apply_surgery(source, surgery), surgery)
     with pytest.raises(IntegrityError, match="uid: result and source differ"):
-        check_declared(source, apply_surgery(source, other), surgery)
+        check_declared(source, apply_surgery(source, surgery_with_old_uid), surgery)

@@ -52,20 +52,20 @@ def plan(source: str, tmp_path: Path) -> Plan:
 
 
 @pytest.fixture
-def tries(tmp_path: Path) -> Path:
+def failure_log(tmp_path: Path) -> Path:
     """Return a file that grows by a byte with every failure."""
     path = tmp_path / "tries"
     path.touch()
     return path
 
 
-def failing(tries: Path, times: int) -> Callable[[], None]:
+def failing_function(failure_log: Path, failure_count: int) -> Callable[[], None]:
     """Return a function that fails a number of times, counted over all processes, which may call it at once."""
 
     def fail() -> None:
-        with tries.open("a") as file:
+        with failure_log.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if tries.stat().st_size >= times:
+            if failure_log.stat().st_size >= failure_count:
                 return
             file.write("x")
         raise StoreError("planted: throttled", path="/p")
@@ -110,7 +110,7 @@ FAILURES = {"MapTask": fail_while_reading, "ReduceTask": fail_while_writing}
 
 
 @pytest.mark.parametrize(
-    ("side", "times", "through"),
+    ("task_name", "failure_count", "make_tasks"),
     [
         ("MapTask", 1, shared_processes),
         ("ReduceTask", 3, shared_processes),
@@ -119,33 +119,38 @@ FAILURES = {"MapTask": fail_while_reading, "ReduceTask": fail_while_writing}
     ],
 )
 def test_failed_task_is_repeated(
-    side: str, times: int, through: Callable[[], Tasks], plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+    task_name: str,
+    failure_count: int,
+    make_tasks: Callable[[], Tasks],
+    plan: Plan,
+    failure_log: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rekeying_run, side, FAILURES[side](failing(tries, times)))
-    move(plan, through())
-    assert tries.stat().st_size == times
-    assert spilled_by_tasks() == []
+    monkeypatch.setattr(rekeying_run, task_name, FAILURES[task_name](failing_function(failure_log, failure_count)))
+    move(plan, make_tasks())
+    assert failure_log.stat().st_size == failure_count
+    assert spill_files_of_tasks() == []
     validate_coverage(plan, shared_processes())
     publish(plan)
     assert_rekeyed(plan.source, plan.target)
 
 
-def spilled_by_tasks() -> list[Path]:
+def spill_files_of_tasks() -> list[Path]:
     """Return the files of rows in the scratch directories of workers."""
 
-    def look(_: int) -> list[Path]:
+    def list_spill_files(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
 
-    (spilled,) = shared_processes().run(look, [(1, 0)], Progress("look", 1, ByteAction.READ))
-    return spilled
+    (spill_files,) = shared_processes().run(list_spill_files, [(1, 0)], Progress("look", 1, ByteAction.READ))
+    return spill_files
 
 
 @pytest.mark.slow
 def test_task_that_always_fails_ends_the_run_in_a_resumable_error(
-    plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, failure_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(rekeying_run, "ReduceTask", fail_while_writing(failing(tries, 1000)))
+        patched.setattr(rekeying_run, "ReduceTask", fail_while_writing(failing_function(failure_log, 1000)))
         with pytest.raises(StoreError, match="planted: throttled") as caught:
             execute(plan)
     assert caught.value.path == "/p"
@@ -159,9 +164,9 @@ def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: 
     """The writer of the last range expects one byte more than it gets."""
 
     def make(plan: Plan, writer: Any, work_items: dict[int, bytes], *more: Any) -> Any:
-        *others, last = pickle.loads(work_items[max(work_items)])
-        damaged = pickle.dumps([*others, last._replace(size=last.size + 1)])
-        return ReduceTask(plan, writer, {**work_items, max(work_items): damaged}, *more)
+        *work, last_range = pickle.loads(work_items[max(work_items)])
+        damaged_work = pickle.dumps([*work, last_range._replace(size=last_range.size + 1)])
+        return ReduceTask(plan, writer, {**work_items, max(work_items): damaged_work}, *more)
 
     monkeypatch.setattr(rekeying_run, "ReduceTask", make)
     claim(plan)
@@ -172,28 +177,28 @@ def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: 
 
 
 @pytest.fixture(scope="module")
-def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
+def spark_run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
     """Run the step in a process of its own; return the plan, the calls to stores, and Spark's events."""
     need("java", "Spark runs on a JVM")
-    home = tmp_path_factory.mktemp("metrics")
-    plan = claimed_plan(source, str(home / "target"), ["3"], max_parallelism=["1000"])
-    log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
+    folder = tmp_path_factory.mktemp("metrics")
+    plan = claimed_plan(source, str(folder / "target"), ["3"], max_parallelism=["1000"])
+    log, events, hook = Faults(str(folder / "calls")), folder / "events", folder / "hook"
     hook.mkdir()
-    (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
+    (folder / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
     arguments = [
         "--plan",
         places_of(plan).plan,
         "--result",
-        str(home / "result.json"),
+        str(folder / "result.json"),
         "--master",
         "local-cluster[2,1,1024]",
     ]
-    settings = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
+    settings = {"SPARK_CONF_DIR": str(folder), "RESCALE_EVENT_LOG": str(events)}
     environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
     subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *arguments], env=environment, check=True)
-    (file,) = events.iterdir()
-    assert file.suffix == ".zstd", "Spark's history server tells the compression by the suffix"
-    return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]
+    (event_file,) = events.iterdir()
+    assert event_file.suffix == ".zstd", "Spark's history server tells the compression by the suffix"
+    return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(event_file.read_bytes())).splitlines())]
 
 
 SECRETS = {
@@ -204,7 +209,7 @@ SECRETS = {
 }
 """Credentials that Spark reads for Hadoop, whose settings stand in its event log and on its pages."""
 
-Run = tuple[Plan, list[str], list[dict[str, Any]]]
+SparkRun = tuple[Plan, list[str], list[dict[str, Any]]]
 
 
 def record_bytes(plan: Plan) -> int:
@@ -212,26 +217,27 @@ def record_bytes(plan: Plan) -> int:
 
 
 @pytest.mark.slow
-def test_event_log_of_spark_has_no_secret(run: Run) -> None:
-    (environment,) = [event for event in run[2] if event["Event"] == "SparkListenerEnvironmentUpdate"]
+def test_event_log_of_spark_has_no_secret(spark_run: SparkRun) -> None:
+    (environment,) = [event for event in spark_run[2] if event["Event"] == "SparkListenerEnvironmentUpdate"]
     assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), (
         "Spark has not read the credentials"
     )
-    assert "planted" not in json.dumps(run[2])
+    assert "planted" not in json.dumps(spark_run[2])
 
 
 @pytest.mark.slow
-def test_bytes_through_spark_shuffle_exceed_the_records_by_at_most_a_fifth(run: Run) -> None:
-    plan, _, events = run
+def test_bytes_through_spark_shuffle_exceed_the_records_by_at_most_a_fifth(spark_run: SparkRun) -> None:
+    plan, _, events = spark_run
     tasks = [event["Task Metrics"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
-    written_bytes = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
-    assert record_bytes(plan) <= sum(written_bytes) <= 1.2 * record_bytes(plan)
-    assert sum(size > 0 for size in written_bytes) >= 2, "several tasks must read"
-    fetched = [
-        sum(task["Shuffle Read Metrics"][f"{where} Bytes Read"] for where in ("Local", "Remote")) for task in tasks
+    written_sizes = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
+    assert record_bytes(plan) <= sum(written_sizes) <= 1.2 * record_bytes(plan)
+    assert sum(size > 0 for size in written_sizes) >= 2, "several tasks must read"
+    fetched_sizes = [
+        sum(task["Shuffle Read Metrics"][f"{location} Bytes Read"] for location in ("Local", "Remote"))
+        for task in tasks
     ]
-    assert sum(fetched) == sum(written_bytes)
-    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "several tasks must write"
+    assert sum(fetched_sizes) == sum(written_sizes)
+    assert sum(size > record_bytes(plan) // 20 for size in fetched_sizes) >= 2, "several tasks must write"
 
 
 def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
@@ -240,11 +246,11 @@ def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
     removals: list[list[SpillFile]] = []
     remove = file_shuffle._remove
 
-    def removed(files: list[SpillFile]) -> None:
+    def record_removal(files: list[SpillFile]) -> None:
         removals.append(files)
         remove(files)
 
-    monkeypatch.setattr(file_shuffle, "_remove", removed)
+    monkeypatch.setattr(file_shuffle, "_remove", record_removal)
     move(plan)
     (files,) = removals
     sizes = [file.size for file in files]
@@ -254,17 +260,17 @@ def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
 
 
 @pytest.mark.slow
-def test_workers_read_every_key_group_once(run: Run) -> None:
-    plan, calls, _ = run
-    read = 0
-    headers = {file.uri: min(g[0] for g in source.groups if g) for source, file in sources_of(plan)}
+def test_workers_read_as_many_bytes_as_the_key_groups_have(spark_run: SparkRun) -> None:
+    plan, calls, _ = spark_run
+    bytes_read = 0
+    header_size_by_uri = {file.uri: min(g[0] for g in source.groups if g) for source, file in places_and_files(plan)}
     for _, uri, start, length in (line.split() for line in calls if line.startswith("read ")):
-        if uri in headers and int(start) >= headers[uri]:
-            read += int(length)
-    assert read == record_bytes(plan)
+        if uri in header_size_by_uri and int(start) >= header_size_by_uri[uri]:
+            bytes_read += int(length)
+    assert bytes_read == record_bytes(plan)
 
 
-def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
-    rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
-    places: list[Any] = [source.place for rekeying in rekeyed for source in rekeying.sources]
+def places_and_files(plan: Plan) -> list[tuple[Any, Any]]:
+    rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
+    places: list[Any] = [source.place for rekeying in rekeyings for source in rekeying.sources]
     return [(place, plan.files[place.file]) for place in places]

@@ -32,7 +32,7 @@ CASES = [
     ("2-canonical-compressed", "100"),
     ("2-lazy-compressed", "64"),
 ]
-WITHOUT_HASHES = [(name, maximum) for name, maximum in CASES if maximum == "64"]
+WITHOUT_HASHES = [(name, max_parallelism) for name, max_parallelism in CASES if max_parallelism == "64"]
 """Cases whose new maximum divides the old one, so that the hashes need not be known."""
 
 
@@ -40,7 +40,9 @@ WITHOUT_HASHES = [(name, maximum) for name, maximum in CASES if maximum == "64"]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Result]:
     """Return a function that rescales a snapshot to another max parallelism."""
     return cache(
-        lambda name, maximum: rescaled(name, tmp_path_factory.mktemp("finished"), "2", max_parallelism=[maximum])
+        lambda name, max_parallelism: rescaled(
+            name, tmp_path_factory.mktemp("finished"), "2", max_parallelism=[max_parallelism]
+        )
     )
 
 
@@ -48,7 +50,7 @@ Groups = dict[int, list[Record]]
 
 
 @dataclass(frozen=True)
-class Stream:
+class LargestStream:
     """The largest keyed stream of a result whose key groups are new."""
 
     result: Result
@@ -57,31 +59,31 @@ class Stream:
     max_parallelism: int
 
     @classmethod
-    def of(cls, result: Result) -> Stream:
+    def of(cls, result: Result) -> LargestStream:
         places = [place for place in result.places(Slot.KEYED) if len(stream_of(place).groups) > 1]
         place = max(places, key=lambda place: place.stream.extent.length)
         operator = result.opened().operators[place.operator]
         return cls(result, place, operator.label, operator.max_parallelism)
 
     @property
-    def first(self) -> int:
+    def first_key_group(self) -> int:
         return stream_of(self.place).first_key_group
 
     def groups(self) -> Groups:
         """Return the records of all key groups; an absent key group has none."""
         by_key_group: Groups = {}
-        for group, data in enumerate(self.result.groups(self.place), self.first):
+        for group, data in enumerate(self.result.groups(self.place), self.first_key_group):
             content = FramedDecompressor().feed(data) if data and self._compressed else data
             by_key_group[group] = [record for _, record in read_group(content, self.max_parallelism)] if content else []
         return by_key_group
 
     def write(self, groups: Groups) -> None:
         """Write key groups in correct framing."""
-        out: list[bytes | None] = []
+        written_groups: list[bytes | None] = []
         for group, records in groups.items():
             data = write_group(group, records, self.max_parallelism)
-            out.append((compressed(data) if self._compressed else data) if records else None)
-        self.result.write_groups(self.place, out)
+            written_groups.append((compressed(data) if self._compressed else data) if records else None)
+        self.result.write_groups(self.place, written_groups)
 
     @property
     def _compressed(self) -> bool:
@@ -99,19 +101,19 @@ def compressed(data: bytes) -> bytes:
     return compressor.feed(data) + compressor.finish()
 
 
-def filled(groups: Groups) -> list[int]:
+def filled_groups(groups: Groups) -> list[int]:
     return [group for group, records in groups.items() if records]
 
 
 def flip_a_value(groups: Groups) -> None:
-    records = groups[filled(groups)[0]]
-    at = next(i for i, record in enumerate(records) if record.value)
-    value = records[at].value
-    records[at] = records[at]._replace(value=value[:-1] + bytes([value[-1] ^ 1]))
+    records = groups[filled_groups(groups)[0]]
+    index = next(i for i, record in enumerate(records) if record.value)
+    value = records[index].value
+    records[index] = records[index]._replace(value=value[:-1] + bytes([value[-1] ^ 1]))
 
 
 def flip_a_key(groups: Groups) -> None:
-    records = groups[filled(groups)[0]]
+    records = groups[filled_groups(groups)[0]]
     key = records[0].key
     records[0] = records[0]._replace(key=key[:1] + bytes([key[1] ^ 1]) + key[2:])
 
@@ -122,11 +124,11 @@ def lose_a_record(groups: Groups) -> None:
 
 
 def lose_the_only_record(groups: Groups) -> None:
-    groups[filled(groups)[-1]] = []
+    groups[filled_groups(groups)[-1]] = []
 
 
 def double_a_record(groups: Groups) -> None:
-    records = groups[filled(groups)[0]]
+    records = groups[filled_groups(groups)[0]]
     records.insert(0, records[0])
 
 
@@ -136,17 +138,17 @@ def lose_one_and_double_another(groups: Groups) -> None:
 
 
 def move_a_record(groups: Groups) -> None:
-    first, other, *_ = filled(groups)
+    first, other, *_ = filled_groups(groups)
     groups[other].append(groups[first].pop())
 
 
 def move_a_record_to_an_empty_group(groups: Groups) -> None:
-    empty = next((group for group, records in groups.items() if not records), filled(groups)[0])
-    groups[empty] = [*groups[empty], groups[filled(groups)[-1]].pop()]
+    empty = next((group for group, records in groups.items() if not records), filled_groups(groups)[0])
+    groups[empty] = [*groups[empty], groups[filled_groups(groups)[-1]].pop()]
 
 
 def exchange_two_groups(groups: Groups) -> None:
-    first, *_, other = filled(groups)
+    first, *_, other = filled_groups(groups)
     groups[first], groups[other] = groups[other], groups[first]
 
 
@@ -177,7 +179,7 @@ def exchange_two_ids(groups: Groups) -> None:
 
 def exchange_bytes_of_key_and_value(groups: Groups) -> None:
     """Move a byte from the end of a key to the front of its value."""
-    records = groups[filled(groups)[0]]
+    records = groups[filled_groups(groups)[0]]
     key, value = records[0].key, records[0].value
     records[0] = records[0]._replace(key=key[:-1], value=key[-1:] + value)
 
@@ -199,12 +201,12 @@ RECORD_FAULTS: dict[str, Callable[[Groups], None]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "maximum"), [*CASES, ("2-heap-native", "1000")])
-def test_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
-    rekeyed = [proof for proof in result.validate() if proof.records is not None]
-    assert rekeyed
-    for proof in rekeyed:
+@pytest.mark.parametrize(("name", "max_parallelism"), [*CASES, ("2-heap-native", "1000")])
+def test_untouched_result_passes(name: str, max_parallelism: str, result_of: ResultOf) -> None:
+    result = result_of(name, max_parallelism)
+    rekeyed_proofs = [proof for proof in result.validate() if proof.records is not None]
+    assert rekeyed_proofs
+    for proof in rekeyed_proofs:
         assert proof.records is not None
         assert proof.records.key_hash == result.key_hashes[proof.operator_id]
         operator = next(o for o in result.opened().operators if o.operator_id == proof.operator_id)
@@ -217,7 +219,7 @@ def test_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, CASES))
 def test_fault_in_records_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = result_of(*case)
-    stream = Stream.of(result)
+    stream = LargestStream.of(result)
     groups = stream.groups()
     stream.write(groups)
     result.validate()
@@ -230,23 +232,23 @@ def test_fault_in_records_is_found(fault: str, case: tuple[str, str], result_of:
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, WITHOUT_HASHES, quick=1))
 def test_fault_in_records_is_found_without_key_hashes(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = replace(result_of(*case), key_hashes={})
-    stream = Stream.of(result)
+    stream = LargestStream.of(result)
     groups = stream.groups()
     RECORD_FAULTS[fault](groups)
     stream.write(groups)
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), [CASES[0], *(slow(*case) for case in CASES[1:])])
-def test_flipped_bit_at_any_place_in_key_groups_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
-    place = Stream.of(result).place
+@pytest.mark.parametrize(("name", "max_parallelism"), [CASES[0], *(slow(*case) for case in CASES[1:])])
+def test_flipped_bit_at_any_place_in_key_groups_is_found(name: str, max_parallelism: str, result_of: ResultOf) -> None:
+    result = result_of(name, max_parallelism)
+    place = LargestStream.of(result).place
     stream = stream_of(place)
     begin, end = len(stream.header), stream.extent.length
-    for at in range(begin, end, max(1, (end - begin) // 40)):
-        place.flip(at, bit=at % 8)
+    for position in range(begin, end, max(1, (end - begin) // 40)):
+        place.flip(position, bit=position % 8)
         assert_found(result)
-        place.flip(at, bit=at % 8)
+        place.flip(position, bit=position % 8)
     result.validate()
 
 
@@ -264,46 +266,50 @@ FAULTS = {
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(FAULTS, CASES[1:4], quick=1))
 def test_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = result_of(*case)
-    FAULTS[fault](result, Stream.of(result).place)
+    FAULTS[fault](result, LargestStream.of(result).place)
     assert_found(result)
 
 
-@pytest.mark.parametrize(("case", "other"), pairs_in_turn(CASES, [1, -1, 64], quick=1))
-def test_other_max_parallelism_in_metadata_is_found(case: tuple[str, str], other: int, result_of: ResultOf) -> None:
+@pytest.mark.parametrize(("case", "increment"), pairs_in_turn(CASES, [1, -1, 64], quick=1))
+def test_other_max_parallelism_in_metadata_is_found(case: tuple[str, str], increment: int, result_of: ResultOf) -> None:
     result = result_of(*case)
-    number = Stream.of(result).place.operator
-    result.edit_operator(number, lambda entry: replace(entry, max_parallelism=entry.max_parallelism + other))
+    operator_index = LargestStream.of(result).place.operator
+    result.edit_operator(
+        operator_index, lambda entry: replace(entry, max_parallelism=entry.max_parallelism + increment)
+    )
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
-def test_max_parallelism_of_the_source_in_metadata_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
-    number = Stream.of(result).place.operator
-    before = snapshots.opened(name).operators[number].max_parallelism
-    result.edit_operator(number, lambda entry: replace(entry, max_parallelism=before))
+@pytest.mark.parametrize(("name", "max_parallelism"), CASES)
+def test_max_parallelism_of_the_source_in_metadata_is_found(
+    name: str, max_parallelism: str, result_of: ResultOf
+) -> None:
+    result = result_of(name, max_parallelism)
+    operator_index = LargestStream.of(result).place.operator
+    old_max_parallelism = snapshots.opened(name).operators[operator_index].max_parallelism
+    result.edit_operator(operator_index, lambda entry: replace(entry, max_parallelism=old_max_parallelism))
     assert_found(result)
 
 
 @pytest.mark.parametrize(("case", "position"), pairs_in_turn(CASES, [0.0, 0.1, 0.5, 0.9, 1.0]))
 def test_flipped_bit_of_a_header_is_found(case: tuple[str, str], position: float, result_of: ResultOf) -> None:
     result = result_of(*case)
-    place = Stream.of(result).place
+    place = LargestStream.of(result).place
     place.flip(int(position * (len(stream_of(place).header) - 1)))
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
-def test_states_in_another_order_are_found(name: str, maximum: str, result_of: ResultOf) -> None:
+@pytest.mark.parametrize(("name", "max_parallelism"), CASES)
+def test_states_in_another_order_are_found(name: str, max_parallelism: str, result_of: ResultOf) -> None:
     """The header has the same length, and names the first state last."""
-    result = result_of(name, maximum)
-    place = Stream.of(result).place
+    result = result_of(name, max_parallelism)
+    place = LargestStream.of(result).place
     header = stream_of(place).header
     parsed = read_keyed_header(header, "")
-    changed = write_keyed_header(replace(parsed, states=(*parsed.states[1:], parsed.states[0])))
-    assert len(changed) == len(header) > 0
+    changed_header = write_keyed_header(replace(parsed, states=(*parsed.states[1:], parsed.states[0])))
+    assert len(changed_header) == len(header) > 0
     if len(parsed.states) > 1:
-        place.path.write_bytes(changed + place.path.read_bytes()[len(header) :])
+        place.path.write_bytes(changed_header + place.path.read_bytes()[len(header) :])
         assert_found(result)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.sources.test_change_records import Checkpoints, changes_by_state, copied, new_values
+from execution.sources.test_change_records import Checkpoints, changes_by_state, copy_of_model, new_values
 from oracle.distribution import LINES
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.sources.compared_database import ComparedDatabase
@@ -30,7 +30,7 @@ def library() -> Iterator[FlinksRocksdb]:
 
 
 @pytest.fixture
-def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def fetched_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that gets the SST files whose blocks are fetched, as from S3, and "" for each opened database."""
     names: list[str] = []
     begin, fetch = PartialFiles.begin, PartialFiles.fetch
@@ -51,7 +51,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
-    library: FlinksRocksdb, tmp_path: Path, fetched: list[str]
+    library: FlinksRocksdb, tmp_path: Path, fetched_names: list[str]
 ) -> None:
     """Only a key is looked up to which a list element was added, and which was neither put nor deleted."""
     state, paths = STATES[0], [tmp_path / f"checkpoint-{number}" for number in range(3)]
@@ -63,39 +63,39 @@ def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
     ]
     model, models = Model({name: {} for name in STATES}), []
     with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
-        for some, path in zip(steps, paths, strict=True):
-            apply(model, some)
-            database.write([*some, ("checkpoint", path)])
-            models.append(copied(model))
+        for writes, path in zip(steps, paths, strict=True):
+            apply(model, writes)
+            database.write([*writes, ("checkpoint", path)])
+            models.append(copy_of_model(model))
     checkpoints = Checkpoints(paths)
     reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
     assert changes_by_state(reader)[state] == {b"\5a": b"1", b"\6a": None, b"\6b": None}
-    assert fetched == []
-    checked = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
-    assert changes_by_state(checked) == changes_by_state(reader)
-    assert fetched
-    fetched.clear()
-    added = ChangeReader(128, checkpoints.files, checkpoints.place(1, 2))
-    assert changes_by_state(added) == new_values(*models[1:])
-    assert fetched.count("") == 1, "the earlier checkpoint was opened, too"
+    assert fetched_names == []
+    checking_reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
+    assert changes_by_state(checking_reader) == changes_by_state(reader)
+    assert fetched_names
+    fetched_names.clear()
+    later_reader = ChangeReader(128, checkpoints.files, checkpoints.place(1, 2))
+    assert changes_by_state(later_reader) == new_values(*models[1:])
+    assert fetched_names.count("") == 1, "the earlier checkpoint was opened, too"
 
 
-def test_rows_of_upper_levels_are_checked_without_the_files_below(tmp_path: Path, fetched: list[str]) -> None:
+def test_rows_of_upper_levels_are_checked_without_the_files_below(tmp_path: Path, fetched_names: list[str]) -> None:
     rng, models = random.Random(12), list[Model]()
     model: Model = {state: {} for state in STATES}
     for number in range(2):
         apply(model, [("put", STATES[0], bytes([group]) + b"a", rng.randbytes(50)) for group in range(number, 100)])
         apply(model, [("delete", STATES[0], bytes([number]) + b"a")])
-        models.append(copied(model))
+        models.append(copy_of_model(model))
     paths = [tmp_path / "base", tmp_path / "result"]
-    for path, some in zip(paths, (models[:1], models), strict=True):
-        write_layers(path, some)
-    below = {file.name for file in paths[0].glob("*.sst")}
+    for path, layers in zip(paths, (models[:1], models), strict=True):
+        write_layers(path, layers)
+    base_names = {file.name for file in paths[0].glob("*.sst")}
     checkpoints = Checkpoints(paths)
     reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
     assert changes_by_state(reader) == new_values(*models)
-    assert fetched
-    assert below.isdisjoint(fetched)
+    assert fetched_names
+    assert base_names.isdisjoint(fetched_names)
 
 
 @pytest.mark.parametrize("verb", ["put", "add"])

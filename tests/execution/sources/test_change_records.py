@@ -50,7 +50,7 @@ from support.slow import slow_but
 
 Side = ChangeSide[KeyedHeader | None]
 
-ALL = KeyGroupRange(0, 127)
+ALL_KEY_GROUPS = KeyGroupRange(0, 127)
 ROUNDS = 4
 
 
@@ -74,31 +74,32 @@ class Checkpoints:
         self._paths = paths
         files = [("", None), *((str(file), None) for path in paths for file in sorted(path.iterdir()))]
         self.files = SnapshotFiles(tuple(files))
-        self._numbers = {uri: number for number, (uri, _) in enumerate(files)}
+        self._index_by_uri = {uri: number for number, (uri, _) in enumerate(files)}
 
-    def side(self, checkpoint: int, other: int, states: Sequence[str] = STATES) -> Side:
+    def side(self, checkpoint_index: int, other_index: int, states: Sequence[str] = STATES) -> Side:
         own_files, other_files = (
-            {file.name for file in self._paths[checkpoint_number].glob("*.sst")}
-            for checkpoint_number in (checkpoint, other)
+            {file.name for file in self._paths[index].glob("*.sst")} for index in (checkpoint_index, other_index)
         )
         files = tuple(
-            DatabaseFile(file.name, Extent(self._numbers[str(file)], 0, file.stat().st_size))
-            for file in sorted(self._paths[checkpoint].iterdir())
+            DatabaseFile(file.name, Extent(self._index_by_uri[str(file)], 0, file.stat().st_size))
+            for file in sorted(self._paths[checkpoint_index].iterdir())
         )
-        database = DatabasePlace[KeyedHeader | None](header_of(states), (ALL.first, ALL.last), files)
+        database = DatabasePlace[KeyedHeader | None](
+            header_of(states), (ALL_KEY_GROUPS.first, ALL_KEY_GROUPS.last), files
+        )
         return ChangeSide(database, tuple(own_files - other_files))
 
-    def place(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
-        return change_place(self.side(before, after), self.side(after, before))
+    def place(self, earlier_index: int, later_index: int) -> ChangePlace[KeyedHeader | None]:
+        return change_place(self.side(earlier_index, later_index), self.side(later_index, earlier_index))
 
-    def place_without_compactions(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
+    def place_without_compactions(self, earlier_index: int, later_index: int) -> ChangePlace[KeyedHeader | None]:
         """Leave out files that only compactions have rewritten, and add the files of checkpoints in between."""
-        earlier, *between, later = (self._paths[number] for number in range(before, after + 1))
+        earlier, *between, later = (self._paths[number] for number in range(earlier_index, later_index + 1))
         files_between = {file.name: file for path in between for file in path.glob("*.sst")}
         sizes = {name: file.stat().st_size for name, file in files_between.items()}
         manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
         rewritten = rewritten_files(*manifests, STATES, sizes, "MANIFEST")
-        place = self.place(before, after)
+        place = self.place(earlier_index, later_index)
         assert place.before is not None
         assert place.after is not None
         before_side, after_side = (
@@ -106,19 +107,19 @@ class Checkpoints:
             for side in (place.before, place.after)
         )
         transient = (
-            PassedFile(state, name, Extent(self._numbers[str(files_between[name])], 0, sizes[name]))
+            PassedFile(state, name, Extent(self._index_by_uri[str(files_between[name])], 0, sizes[name]))
             for state, name in rewritten.transient_tables
         )
         return structs.replace(place, before=before_side, after=after_side, transient=tuple(transient))
 
 
 def change_place(
-    before: Side | None, after: Side | None, key_groups: tuple[int, int] = (ALL.first, ALL.last)
+    before: Side | None, after: Side | None, key_groups: tuple[int, int] = (ALL_KEY_GROUPS.first, ALL_KEY_GROUPS.last)
 ) -> ChangePlace[KeyedHeader | None]:
     return ChangePlace(header_of(STATES), key_groups, before, after)
 
 
-def copied(model: Model) -> Model:
+def copy_of_model(model: Model) -> Model:
     return {state: dict(rows) for state, rows in model.items()}
 
 
@@ -128,8 +129,8 @@ NewValues = dict[str, dict[bytes, bytes | None]]
 
 def changes_by_state(reader: ChangeReader, states: Sequence[str] = STATES) -> NewValues:
     changes: NewValues = {state: {} for state in states}
-    for some in reader:
-        for state, (key, value) in zip(some.state_ids.tolist(), rows_of(some, prefix=1), strict=True):
+    for batch in reader:
+        for state, (key, value) in zip(batch.state_ids.tolist(), rows_of(batch, prefix=1), strict=True):
             assert key not in changes[states[state]], "a key is changed twice"
             changes[states[state]][key] = value[1:] if value[0] == VALUE else None
             assert value[0] == VALUE or value == bytes([DELETION])
@@ -138,7 +139,8 @@ def changes_by_state(reader: ChangeReader, states: Sequence[str] = STATES) -> Ne
 
 def new_values(before: Model, after: Model) -> NewValues:
     return {
-        state: {change.key: change.after for change in some} for state, some in changes_between(before, after).items()
+        state: {change.key: change.after for change in state_changes}
+        for state, state_changes in changes_between(before, after).items()
     }
 
 
@@ -173,23 +175,27 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
     options = SMALL if rng.random() < 0.7 else "disable_auto_compactions=1"
     with library.opened(tmp_path / "job", STATES, options) as database:
         for number, path in enumerate(paths):
-            steps = random_steps(rng, ALL, 128, rng.choice([0, 40, 400]) if number else 1500)
+            steps = random_steps(rng, ALL_KEY_GROUPS, 128, rng.choice([0, 40, 400]) if number else 1500)
             apply(model, steps)
             database.write(steps)
             if rng.random() < 0.3:
                 database.write([("flush",), *(("compact", state) for state in STATES)])
             database.write([("checkpoint", path)])
-            models.append(copied(model))
+            models.append(copy_of_model(model))
             writes.append(steps)
     checkpoints = Checkpoints(paths)
     for last in range(1, ROUNDS + 1):
         reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last), check_every=3)
-        some = [step for steps in writes[1 : last + 1] for step in steps]
-        check_changes(changes_by_state(reader), models[0], models[last], some)
+        later_steps = [step for steps in writes[1 : last + 1] for step in steps]
+        check_changes(changes_by_state(reader), models[0], models[last], later_steps)
     rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
-    tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
-    manifest = new_manifest({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
-    files = dict(zip(manifest.files, [data for some in tables.values() for _, data in some], strict=True))
+    tables = {state: tables_of(row_changes, 0, state) for state, row_changes in rows.items()}
+    manifest = new_manifest(
+        {state: [table for table, _ in state_tables] for state, state_tables in tables.items()}, CREATED
+    )
+    files = dict(
+        zip(manifest.files, [data for state_tables in tables.values() for _, data in state_tables], strict=True)
+    )
     for number in range(1, ROUNDS + 1):
         for place_of in (checkpoints.place, checkpoints.place_without_compactions):
             reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number), check_every=seed % 3)
@@ -199,19 +205,24 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
         assert place is not None
         tables = {
             state: tables_of(
-                [Change(key, None, some[key]) for key in sorted(some)], place.sequence, f"{number}-{state}"
+                [Change(key, None, value_by_key[key]) for key in sorted(value_by_key)],
+                place.sequence,
+                f"{number}-{state}",
             )
-            for state, some in changes.items()
+            for state, value_by_key in changes.items()
         }
         before = manifest.files
         manifest = continued_manifest(
-            manifest, {state: [table for table, _ in some] for state, some in tables.items()}, place, CREATED
+            manifest,
+            {state: [table for table, _ in state_tables] for state, state_tables in tables.items()},
+            place,
+            CREATED,
         )
         names = [name for name in manifest.files if name not in before]
-        files |= zip(names, [data for some in tables.values() for _, data in some], strict=True)
+        files |= zip(names, [data for state_tables in tables.values() for _, data in state_tables], strict=True)
         path = tmp_path / f"result-{number}"
         lay_out(path, manifest, files)
-        part = Part(path, ALL, STATES, models[number])
+        part = Part(path, ALL_KEY_GROUPS, STATES, models[number])
         check_our_reading(part, 128, tmp_path)
     check(library, part)
     check_further_writes(library, part, 128, rng)
@@ -225,29 +236,31 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
     rng = random.Random(seed)
     common, earlier, later = (tmp_path / name for name in ("common", "earlier", "later"))
     model: Model = {state: {} for state in STATES}
-    steps = random_steps(rng, ALL, 128, 1500)
+    steps = random_steps(rng, ALL_KEY_GROUPS, 128, 1500)
     apply(model, steps)
     with library.opened(tmp_path / "job", STATES, SMALL) as database:
         database.write([*steps, ("flush",), *(("compact", state) for state in STATES), ("checkpoint", common)])
     models, steps = [], []
     for path in (earlier, later):
         shutil.copytree(common, tmp_path / f"life-{path.name}")
-        models.append(copied(model))
-        steps = random_steps(rng, ALL, 128, rng.choice([40, 400]))
+        models.append(copy_of_model(model))
+        steps = random_steps(rng, ALL_KEY_GROUPS, 128, rng.choice([40, 400]))
         apply(models[-1], steps)
         with library.opened(tmp_path / f"life-{path.name}", STATES, SMALL) as database:
-            compacted = [("compact", state) for state in STATES] if rng.random() < 0.5 else []
-            database.write([*steps, ("flush",), *compacted, ("checkpoint", path)])
+            compactions = [("compact", state) for state in STATES] if rng.random() < 0.5 else []
+            database.write([*steps, ("flush",), *compactions, ("checkpoint", path)])
     checkpoints = Checkpoints([earlier, later])
     place = checkpoints.place(0, 1)
     assert place.before is not None
     assert place.after is not None
-    reused = {
+    reused_names = {
         file.name
         for file in earlier.glob("*.sst")
         if (later / file.name).exists() and (later / file.name).read_bytes() != file.read_bytes()
     }
-    sides = (side._replace(files_to_read=tuple({*side.files_to_read, *reused})) for side in (place.before, place.after))
+    sides = (
+        side._replace(files_to_read=tuple({*side.files_to_read, *reused_names})) for side in (place.before, place.after)
+    )
     manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
     assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == RewrittenFiles(), (
         "a history leads from the earlier checkpoint to the later"
@@ -267,43 +280,45 @@ def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library:
     ]
     model, models = Model({name: {} for name in STATES}), []
     with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
-        for number, (some, path) in enumerate(zip(steps, paths, strict=True)):
-            apply(model, some)
-            database.write([*([("compact", state)] if number == 2 else []), *some, ("checkpoint", path)])
-            models.append(copied(model))
+        for number, (writes, path) in enumerate(zip(steps, paths, strict=True)):
+            apply(model, writes)
+            database.write([*([("compact", state)] if number == 2 else []), *writes, ("checkpoint", path)])
+            models.append(copy_of_model(model))
     checkpoints = Checkpoints(paths)
     place = checkpoints.place_without_compactions(0, 2)
     assert len(place.transient) == 1
     assert place.size < checkpoints.place(0, 2).size / 10
     expected = new_values(models[0], models[2])
     assert changes_by_state(ChangeReader(128, checkpoints.files, place, check_every=1)) == expected
-    without = ChangeReader(128, checkpoints.files, structs.replace(place, transient=()))
-    assert changes_by_state(without) != expected
-    misnamed = structs.replace(place, transient=tuple(file._replace(state=STATES[1]) for file in place.transient))
+    reader_without_transient = ChangeReader(128, checkpoints.files, structs.replace(place, transient=()))
+    assert changes_by_state(reader_without_transient) != expected
+    place_of_other_state = structs.replace(
+        place, transient=tuple(file._replace(state=STATES[1]) for file in place.transient)
+    )
     with pytest.raises(SnapshotError, match="another state"):
-        changes_by_state(ChangeReader(128, checkpoints.files, misnamed))
+        changes_by_state(ChangeReader(128, checkpoints.files, place_of_other_state))
 
 
-@pytest.mark.parametrize("later", [1, 2])
-def test_changed_row_may_be_as_large_as_in_a_full_run(library: FlinksRocksdb, tmp_path: Path, later: int) -> None:
+@pytest.mark.parametrize("later_index", [1, 2])
+def test_changed_row_may_be_as_large_as_in_a_full_run(library: FlinksRocksdb, tmp_path: Path, later_index: int) -> None:
     """The row lies in a new file, or in one that was compacted away before the later checkpoint."""
     state, value = STATES[0], bytes(65 << 20)
     paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
     puts = [("put", state, b"\4a", b"2"), ("put", state, b"\6a", value)]
     steps = [[("put", state, b"\5a", b"1")], puts, [("compact", state)]]
     with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
-        for some, path in zip(steps, paths, strict=True):
-            database.write([*some, ("checkpoint", path)])
+        for writes, path in zip(steps, paths, strict=True):
+            database.write([*writes, ("checkpoint", path)])
     checkpoints = Checkpoints(paths)
-    place = checkpoints.place_without_compactions(0, later)
-    assert len(place.transient) == later - 1
+    place = checkpoints.place_without_compactions(0, later_index)
+    assert len(place.transient) == later_index - 1
     reader = ChangeReader(128, checkpoints.files, place, check_every=1)
     assert changes_by_state(reader) == {state: {b"\4a": b"2", b"\6a": value}, **{other: {} for other in STATES[1:]}}
 
 
 def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
     rng = random.Random(7)
-    steps = random_steps(rng, ALL, 128, 300)
+    steps = random_steps(rng, ALL_KEY_GROUPS, 128, 300)
     model: Model = {state: {} for state in STATES}
     apply(model, steps)
     with library.opened(tmp_path / "job", STATES, "") as database:
@@ -318,7 +333,7 @@ def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: Flinks
         assert changes_by_state(ChangeReader(128, checkpoints.files, place)) == new_values(before, after)
     half = KeyGroupRange(0, 63)
     changes = changes_by_state(ChangeReader(128, checkpoints.files, change_place(None, side, (0, 63))))
-    assert {key[0] in half for some in changes.values() for key in some} == {True}
+    assert {key[0] in half for values_by_key in changes.values() for key in values_by_key} == {True}
 
 
 def test_all_rows_of_a_state_that_has_begun_or_ended_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -326,17 +341,17 @@ def test_all_rows_of_a_state_that_has_begun_or_ended_are_changes(library: Flinks
     rng, model = random.Random(8), Model({state: {} for state in STATES})
     for number, path in enumerate(paths):
         states = STATES[: number + 1]
-        steps = random_steps(rng, ALL, 128, 200, states)
+        steps = random_steps(rng, ALL_KEY_GROUPS, 128, 200, states)
         apply(model, steps)
         with library.opened(tmp_path / "job", states, "") as database:
             database.write([*steps, ("checkpoint", path)])
-        models.append(copied(model))
+        models.append(copy_of_model(model))
     checkpoints = Checkpoints(paths)
-    without, with_it = checkpoints.side(0, 1, STATES[:1]), checkpoints.side(1, 0)
+    side_without_state, side_with_state = checkpoints.side(0, 1, STATES[:1]), checkpoints.side(1, 0)
     assert models[1][STATES[1]]
     for place, before, after in (
-        (change_place(without, with_it), *models),
-        (change_place(with_it, without), *models[::-1]),
+        (change_place(side_without_state, side_with_state), *models),
+        (change_place(side_with_state, side_without_state), *models[::-1]),
     ):
         reader = ChangeReader(128, checkpoints.files, place)
         check_changes(changes_by_state(reader), before, after, steps)
@@ -346,20 +361,20 @@ def test_foreign_rows_that_a_compaction_drops_are_no_changes(library: FlinksRock
     """After a scale-out, a directory still holds rows of key groups that another subtask has now."""
     paths, models = [tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"], []
     rng, model = random.Random(9), Model({state: {} for state in STATES})
-    foreign = [("delete_range", state, b"\x40", b"\x80") for state in STATES]
+    foreign_deletes = [("delete_range", state, b"\x40", b"\x80") for state in STATES]
     with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
-        for path, last in zip(paths, ([], foreign), strict=True):
-            steps = [*random_steps(rng, KeyGroupRange(0, 63) if last else ALL, 128, 400), *last]
+        for path, last_steps in zip(paths, ([], foreign_deletes), strict=True):
+            steps = [*random_steps(rng, KeyGroupRange(0, 63) if last_steps else ALL_KEY_GROUPS, 128, 400), *last_steps]
             apply(model, steps)
-            database.write([*steps, *(("compact", state) for state in STATES if last), ("checkpoint", path)])
-            models.append(copied(model))
+            database.write([*steps, *(("compact", state) for state in STATES if last_steps), ("checkpoint", path)])
+            models.append(copy_of_model(model))
     checkpoints = Checkpoints(paths)
     sides = checkpoints.side(0, 1), checkpoints.side(1, 0)
-    own = within(models[:1], KeyGroupRange(0, 63), 128), within(models[1:], KeyGroupRange(0, 63), 128)
+    own_models = within(models[:1], KeyGroupRange(0, 63), 128), within(models[1:], KeyGroupRange(0, 63), 128)
     reader = ChangeReader(128, checkpoints.files, change_place(*sides, (0, 63)))
-    assert changes_by_state(reader) == new_values(*own)
-    with_foreign = ChangeReader(128, checkpoints.files, change_place(*sides))
-    assert changes_by_state(with_foreign) == new_values(*models) != new_values(*own)
+    assert changes_by_state(reader) == new_values(*own_models)
+    reader_of_all = ChangeReader(128, checkpoints.files, change_place(*sides))
+    assert changes_by_state(reader_of_all) == new_values(*models) != new_values(*own_models)
 
 
 def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -382,7 +397,9 @@ def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRoc
 
 def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: Path) -> None:
     with library.opened(tmp_path / "job", STATES, "") as database:
-        database.write([*random_steps(random.Random(3), ALL, 128, 400), ("checkpoint", tmp_path / "checkpoint")])
+        database.write(
+            [*random_steps(random.Random(3), ALL_KEY_GROUPS, 128, 400), ("checkpoint", tmp_path / "checkpoint")]
+        )
     table = max((tmp_path / "checkpoint").glob("*.sst"), key=lambda file: file.stat().st_size)
     data = bytearray(table.read_bytes())
     data[100] ^= 1

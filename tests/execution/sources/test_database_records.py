@@ -14,12 +14,12 @@ def test_each_state_of_a_database_counts_when_it_is_read(name: str) -> None:
     snapshot = snapshots.opened(name)
     for operator in snapshot.operators:
         for database in operator.databases:
-            tables = sum(file.extent.length for file in database.files if file.name.endswith(".sst"))
+            table_bytes = sum(file.extent.length for file in database.files if file.name.endswith(".sst"))
             (source,) = sources_of(database, operator.max_parallelism)
-            reported: list[int] = []
-            with counting_read_bytes(source.size, reported.append):
-                counts = [sum(reported) for _ in SourceReader(snapshot.contents).batches(source)]
-                assert 0.99 * tables <= sum(reported) <= tables
-            assert counts == sorted(counts)
-            assert len(set(counts)) > 1
-            assert sum(reported) == source.size
+            reported_bytes: list[int] = []
+            with counting_read_bytes(source.size, reported_bytes.append):
+                bytes_so_far = [sum(reported_bytes) for _ in SourceReader(snapshot.contents).batches(source)]
+                assert 0.99 * table_bytes <= sum(reported_bytes) <= table_bytes
+            assert bytes_so_far == sorted(bytes_so_far)
+            assert len(set(bytes_so_far)) > 1
+            assert sum(reported_bytes) == source.size

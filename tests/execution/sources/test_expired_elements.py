@@ -16,7 +16,7 @@ from support.assembled import STATES
 from support.changing_job import OPTIONS
 from support.rocksdb_writer import Writer
 
-KEY, OTHER = b"\5list", b"\6list"
+KEY, OTHER_KEY = b"\5list", b"\6list"
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def reader(tmp_path: Path) -> ChangeReader:
         tmp_path / "job", STATES, OPTIONS, change=lambda row: b",".join(e for e in row.split(b",") if e not in expired)
     )
     try:
-        for key, elements in ((KEY, [b"old", b"young"]), (OTHER, [b"young"])):
+        for key, elements in ((KEY, [b"old", b"young"]), (OTHER_KEY, [b"young"])):
             for element in elements:
                 writer.add(STATES[0], key, element)
         writer.flush()
@@ -53,10 +53,10 @@ def test_list_without_its_expired_element_is_a_change(reader: ChangeReader) -> N
 def test_comparison_by_sequence_numbers_alone_would_miss_the_expired_element(
     reader: ChangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded = entry_batches._decoded
+    decode = entry_batches._decoded
 
     def without_values(*arguments: Any) -> Any:
-        entries = decoded(*arguments)
+        entries = decode(*arguments)
         return replace(entries, value_ends=entries.value_starts)
 
     monkeypatch.setattr(entry_batches, "_decoded", without_values)

@@ -17,25 +17,25 @@ from support.layers import changes_between
 ROWS = st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=2))
 
 
-def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
+def batches_of(rows: dict[bytes, bytes], batch_size: int) -> Iterator[Records]:
     """Yield the rows as records in batches; the first byte of a key is its key group."""
     ordered = sorted(rows.items())
-    for first in range(0, len(ordered), at_once):
-        data, places = bytearray(), []
-        for key, value in ordered[first : first + at_once]:
+    for batch_start in range(0, len(ordered), batch_size):
+        data, record_fields = bytearray(), []
+        for key, value in ordered[batch_start : batch_start + batch_size]:
             start = len(data) + 1
             data += key + len(value).to_bytes(4, "big")
-            places.append((start, len(data) - 4, len(data) + len(value), 0, key[0]))
+            record_fields.append((start, len(data) - 4, len(data) + len(value), 0, key[0]))
             data += value
-        columns = (np.array(column, np.int64) for column in zip(*places, strict=True))
+        columns = (np.array(column, np.int64) for column in zip(*record_fields, strict=True))
         yield Records(np.frombuffer(bytes(data), np.uint8), *columns)
 
 
-@given(before=ROWS, after=ROWS, at_once=st.tuples(st.integers(1, 3), st.integers(1, 3)))
+@given(before=ROWS, after=ROWS, batch_sizes=st.tuples(st.integers(1, 3), st.integers(1, 3)))
 def test_differences_of_sorted_rows_are_the_changes(
-    before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
+    before: dict[bytes, bytes], after: dict[bytes, bytes], batch_sizes: tuple[int, int]
 ) -> None:
-    sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
+    sides = batches_of(before, batch_sizes[0]), batches_of(after, batch_sizes[1])
     records = [row for batch in differences(*sides) for row in rows_of(change_records(batch, 1), prefix=1)]
     changes = changes_between({"": before}, {"": after})[""]
     assert records == [

@@ -43,12 +43,12 @@ def progress(total: int = 20) -> Progress:
     return Progress("test", total, ByteAction.READ)
 
 
-def die_once(mark: Path) -> Callable[[int], int]:
-    """Return work that kills its worker once, in unit 7, after it has made a scratch file and the file `mark`."""
+def die_once(mark_file: Path) -> Callable[[int], int]:
+    """Return work that kills its worker once, in unit 7, after it has made a scratch file and the file `mark_file`."""
 
     def work(unit: int) -> int:
-        if unit == 7 and not mark.exists():
-            mark.write_text(str(os.getpid()))
+        if unit == 7 and not mark_file.exists():
+            mark_file.write_text(str(os.getpid()))
             Path(scratch_directory(), "left").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return unit
@@ -56,26 +56,26 @@ def die_once(mark: Path) -> Callable[[int], int]:
     return work
 
 
-@pytest.mark.parametrize("with_the_server", [False, True])
-def test_task_of_a_lost_worker_is_repeated(with_the_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
-    mark, before = tmp_path / "left", METER.read()
+@pytest.mark.parametrize("kills_server", [False, True])
+def test_task_of_a_lost_worker_is_repeated(kills_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
+    mark_file, before = tmp_path / "left", METER.read()
     units = [(SLICE_BYTES, i) for i in range(20)]
-    if with_the_server:
+    if kills_server:
         tasks.run(lambda unit: unit, units[:1], progress())
         assert tasks.pool._server is not None
         tasks.pool._server._process.kill()
-    assert sorted(tasks.run(die_once(mark), units, progress())) == list(range(20))
-    assert mark.exists()
+    assert sorted(tasks.run(die_once(mark_file), units, progress())) == list(range(20))
+    assert mark_file.exists()
     assert METER.workers_since(before).lost_task_count == 1
-    assert not Path(f"/proc/{mark.read_text()}").exists() or with_the_server, "the worker is a zombie"
+    assert not Path(f"/proc/{mark_file.read_text()}").exists() or kills_server, "the worker is a zombie"
 
 
 def test_task_that_always_loses_its_worker_is_a_store_error(tasks: ProcessTasks, tmp_path: Path) -> None:
-    deaths = tmp_path / "deaths"
+    death_log = tmp_path / "deaths"
 
     def work(unit: int) -> int:
         if unit == 7:
-            with deaths.open("a") as file:
+            with death_log.open("a") as file:
                 file.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
         return unit
@@ -84,7 +84,7 @@ def test_task_that_always_loses_its_worker_is_a_store_error(tasks: ProcessTasks,
         tasks.run(work, [(1, i) for i in range(20)], progress())
     assert caught.value.found == "its worker process ended: killed by SIGKILL"
     assert "resume" in str(caught.value.advice)
-    assert deaths.stat().st_size == ATTEMPTS
+    assert death_log.stat().st_size == ATTEMPTS
     assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5], "new workers replace the lost ones"
 
 
@@ -108,22 +108,22 @@ def test_result_that_cannot_be_pickled_is_an_internal_error(tasks: ProcessTasks)
 
 def test_workers_of_an_interrupted_stage_stop_before_the_next_stage(tasks: ProcessTasks, tmp_path: Path) -> None:
     """The file that the worker rewrites stays the same during the next stage."""
-    alive = tmp_path / "alive"
+    heartbeat_file = tmp_path / "alive"
 
-    class Interrupting(Progress):
+    class InterruptingProgress(Progress):
         def update(self, done: int) -> None:  # noqa: ARG002
-            if alive.exists():
+            if heartbeat_file.exists():
                 raise KeyboardInterrupt
 
     def work(_: int) -> None:
         while True:
-            alive.write_text(str(time.monotonic()))
+            heartbeat_file.write_text(str(time.monotonic()))
 
     with pytest.raises(KeyboardInterrupt):
-        tasks.run(work, [(1, 1)], Interrupting("test", 1, ByteAction.READ))
-    worker_ids = alive.read_text()
+        tasks.run(work, [(1, 1)], InterruptingProgress("test", 1, ByteAction.READ))
+    last_heartbeat = heartbeat_file.read_text()
     assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5]
-    assert alive.read_text() == worker_ids
+    assert heartbeat_file.read_text() == last_heartbeat
 
 
 def test_workers_protect_the_directories_that_the_driver_protects(tasks: ProcessTasks, tmp_path: Path) -> None:
@@ -142,18 +142,18 @@ def test_fork_server_has_a_single_thread(tasks: ProcessTasks) -> None:
 
 
 def test_progress_is_reported_while_a_task_runs(tasks: ProcessTasks) -> None:
-    counts: list[int] = []
+    byte_counts: list[int] = []
 
-    class Seen(Progress):
+    class RecordingProgress(Progress):
         def update(self, done: int) -> None:
-            counts.append(done)
+            byte_counts.append(done)
 
     def work(_: int) -> None:
         time.sleep(0.3)
 
-    tasks.run(work, [(10, i) for i in range(12)], Seen("test", 120, ByteAction.READ))
-    assert any(0 < done < 60 for done in counts), counts
-    assert sorted(counts) == counts
+    tasks.run(work, [(10, i) for i in range(12)], RecordingProgress("test", 120, ByteAction.READ))
+    assert any(0 < done < 60 for done in byte_counts), byte_counts
+    assert sorted(byte_counts) == byte_counts
     assert METER.stages_after(0)[-1].bytes == 120
 
 
@@ -172,16 +172,16 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
     before = METER.read()
     shuffled = tasks.shuffle(make_sender, [(1, unit) for unit in range(200)], 2, progress())
     assert shuffled.read(0, list) == []
-    (size,) = shuffled.write({1: 200}, lambda _, rows: iter([sum(map(len, rows))]), progress())
-    assert size == 200 * MIB
+    (received_bytes,) = shuffled.write({1: 200}, lambda _, rows: iter([sum(map(len, rows))]), progress())
+    assert received_bytes == 200 * MIB
 
-    def idle_memory(_: int) -> int:
+    def idle_peak_bytes(_: int) -> int:
         from rescale.execution.meter import METER
 
         return METER.process_since(METER.read()).peak_bytes
 
-    (idle,) = tasks.run(idle_memory, [(1, 1)], progress())
-    assert METER.workers_since(before).peak_bytes < idle + 50 * MIB
+    (idle_bytes,) = tasks.run(idle_peak_bytes, [(1, 1)], progress())
+    assert METER.workers_since(before).peak_bytes < idle_bytes + 50 * MIB
 
 
 def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:
@@ -216,9 +216,11 @@ with process_tasks(2) as tasks:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("when", ["while they start", "while they work"])
-def test_workers_end_with_the_process_that_started_them(when: str, number: signal.Signals, scratch: Path) -> None:
+def test_workers_end_with_the_process_that_started_them(
+    when: str, signal_number: signal.Signals, scratch: Path
+) -> None:
     """After SIGKILL, their scratch folders stay until the next process removes them."""
     with Watch() as watch:
         environment = {**os.environ, **watch.environment}
@@ -229,15 +231,15 @@ def test_workers_end_with_the_process_that_started_them(when: str, number: signa
         driver.stdout.readline()
         if when == "while they work":
             wait_for(lambda: len(list(scratch.glob("*/unit-*"))) == 2, "both to work", 120)
-        driver.send_signal(number)
+        driver.send_signal(signal_number)
         _, stderr = driver.communicate(timeout=120)
         wait_for(lambda: not watch.processes(), "all to end", 60)
-    assert driver.returncode == -number or (number is signal.SIGINT and "KeyboardInterrupt" in stderr)
+    assert driver.returncode == -signal_number or (signal_number is signal.SIGINT and "KeyboardInterrupt" in stderr)
     scratch_folders = list(scratch.iterdir())
-    if number is signal.SIGKILL:
+    if signal_number is signal.SIGKILL:
         assert all((folder / MARKER).is_file() for folder in scratch_folders)
         with process_tasks(1):
             pass
     assert list(scratch.iterdir()) == []
-    assert scratch_folders == [] or number is signal.SIGKILL
-    assert stderr.count("Traceback") == (number is signal.SIGINT), stderr
+    assert scratch_folders == [] or signal_number is signal.SIGKILL
+    assert stderr.count("Traceback") == (signal_number is signal.SIGINT), stderr

@@ -48,12 +48,12 @@ def test_run_without_units_reports_no_progress(make_tasks: MakeTasks, capfd: pyt
 
 @in_all_forms
 def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
+    attempt_log = tmp_path / "tries"
     details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
 
     def work(unit: int) -> int:
         if unit == 7:
-            with tries.open("a") as file:
+            with attempt_log.open("a") as file:
                 file.write("x")
             raise SnapshotError("damaged", **details)
         return unit
@@ -61,27 +61,27 @@ def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_pa
     with pytest.raises(SnapshotError) as caught:
         make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
     assert caught.value.document() == SnapshotError("damaged", **details).document()
-    assert tries.read_text() == "x", "a final error was retried"
+    assert attempt_log.read_text() == "x", "a final error was retried"
 
 
 @pytest.mark.parametrize("make_tasks", [shared_processes, shared_spark], ids=["processes", "spark"])
-@pytest.mark.parametrize(("failures", "is_done"), [slow(1, True), (3, True), (100, False)])
+@pytest.mark.parametrize(("failure_count", "succeeds"), [slow(1, True), (3, True), (100, False)])
 def test_a_transient_error_of_a_task_is_tried_again(
-    failures: int, is_done: bool, make_tasks: MakeTasks, tmp_path: Path
+    failure_count: int, succeeds: bool, make_tasks: MakeTasks, tmp_path: Path
 ) -> None:
-    tries = tmp_path / "tries"
-    tries.touch()
+    attempt_log = tmp_path / "tries"
+    attempt_log.touch()
 
     def work(unit: int) -> int:
-        if unit == 7 and tries.stat().st_size < failures:
-            with tries.open("a") as file:
+        if unit == 7 and attempt_log.stat().st_size < failure_count:
+            with attempt_log.open("a") as file:
                 file.write("x")
             raise StoreError("throttled", path="/p")
         return unit
 
-    if is_done:
+    if succeeds:
         assert sorted(make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))) == list(range(20))
-        assert tries.stat().st_size == failures
+        assert attempt_log.stat().st_size == failure_count
     else:
         with pytest.raises(StoreError) as caught:
             make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
@@ -91,12 +91,12 @@ def test_a_transient_error_of_a_task_is_tried_again(
 @in_all_forms
 def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
     """Every unit sends its rows once, though partitions are asked for one after the other."""
-    sent = tmp_path / "sent"
+    sent_log = tmp_path / "sent"
 
     def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
         def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
             for unit in (unit for units in runs for unit in units):
-                with sent.open("a") as file:
+                with sent_log.open("a") as file:
                     file.write(f"{unit}\n")
                 for partition in range(3):
                     yield partition, b"%d" % (10 * unit + partition)
@@ -107,13 +107,13 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
 
     shuffled = make_tasks().shuffle(make_sender, units(20), 4, Progress("send", 20, ByteAction.READ))
     assert shuffled.read(3, lambda rows: len(list(rows))) == 20
-    written = shuffled.write(
+    sorted_rows = shuffled.write(
         {0: 1, 2: 1},
         lambda partition, rows: iter([(partition, sorted(map(int, rows)))]),
         Progress("write", 2, ByteAction.READ),
     )
-    assert sorted(written) == [(number, [10 * unit + number for unit in range(20)]) for number in (0, 2)]
-    assert sorted(map(int, sent.read_text().split())) == list(range(20))
+    assert sorted(sorted_rows) == [(partition, [10 * unit + partition for unit in range(20)]) for partition in (0, 2)]
+    assert sorted(map(int, sent_log.read_text().split())) == list(range(20))
 
 
 def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,5 +132,5 @@ def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPat
 
 def test_steps_import_nothing_of_spark() -> None:
     script = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
-    answered = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert answered.stdout == "False\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout == "False\n"

@@ -22,6 +22,6 @@ def test_slice_has_limited_bytes_and_units_or_a_single_unit(weights: list[int], 
 
 @pytest.mark.parametrize("cores", [slow(8), 8000])
 def test_number_of_slices_of_a_hundred_terabytes_is_limited(cores: int) -> None:
-    for unit in (UNIT_SIZE, 3 << 30):
-        units = [(unit, i) for i in range(10**14 // unit)]
+    for unit_size in (UNIT_SIZE, 3 << 30):
+        units = [(unit_size, i) for i in range(10**14 // unit_size)]
         assert min(cores, len(units)) <= len(slices_of(units, cores)) <= 2 * MOST_SLICES

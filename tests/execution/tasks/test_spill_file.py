@@ -21,15 +21,17 @@ Rows = list[tuple[int, bytes]]
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("spilled")
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, PARTITIONS - 1), st.binary(max_size=40))))
-def test_every_partition_of_a_spill_file_has_its_rows_in_order(rows: Rows, shared: Path) -> None:
-    file = spill(iter(rows), PARTITIONS, str(shared))
+def test_every_partition_of_a_spill_file_has_its_rows_in_order(rows: Rows, shared_folder: Path) -> None:
+    file = spill(iter(rows), PARTITIONS, str(shared_folder))
     partitions = [list(rows_in(file, partition)) for partition in range(PARTITIONS)]
-    assert partitions == [[row for to, row in rows if to == partition] for partition in range(PARTITIONS)]
+    assert partitions == [
+        [row for row_partition, row in rows if row_partition == partition] for partition in range(PARTITIONS)
+    ]
     assert (file.size, file.row_count) == (sum(len(row) for _, row in rows), len(rows))
 
 
@@ -55,24 +57,24 @@ def test_spill_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("rows", [3, 1000], ids=["before they are flushed", "as they are written"])
-def test_spill_onto_a_full_disk_is_a_store_error(rows: int, tmp_path: Path) -> None:
-    with largest_file(1000), pytest.raises(StoreError, match="the scratch directory cannot be used") as caught:
-        spill(((0, bytes(1000)) for _ in range(rows)), 1, str(tmp_path))
+@pytest.mark.parametrize("row_count", [3, 1000], ids=["before they are flushed", "as they are written"])
+def test_spill_onto_a_full_disk_is_a_store_error(row_count: int, tmp_path: Path) -> None:
+    with limited_file_size(1000), pytest.raises(StoreError, match="the scratch directory cannot be used") as caught:
+        spill(((0, bytes(1000)) for _ in range(row_count)), 1, str(tmp_path))
     assert caught.value.path == str(tmp_path)
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert list(tmp_path.iterdir()) == []
 
 
 @contextmanager
-def largest_file(size: int) -> Iterator[None]:
+def limited_file_size(size: int) -> Iterator[None]:
     """Limit the files that this process writes in the block to `size` bytes each."""
-    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard_limit))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft_limit, hard_limit))
 
 
 def test_spill_into_a_missing_folder_is_a_store_error(tmp_path: Path) -> None:

@@ -28,17 +28,17 @@ def progress() -> Progress:
     return Progress("test", 100, ByteAction.READ)
 
 
-def processes(pool: WorkerPool, tasks: int) -> set[int]:
+def worker_ids(pool: WorkerPool, task_count: int) -> set[int]:
     """Return the ids of the workers that run some tasks."""
-    return set(pool.run(lambda _, __: os.getpid(), range(tasks), progress()))
+    return set(pool.run(lambda _, __: os.getpid(), range(task_count), progress()))
 
 
 def test_results_are_in_the_order_of_the_tasks_and_no_more_workers_run_than_allowed(pool: WorkerPool) -> None:
-    def squared(number: int, done: Done) -> tuple[int, int]:
+    def square_task(number: int, done: Done) -> tuple[int, int]:
         done(number)
         return number * number, os.getpid()
 
-    results = pool.run(squared, range(20), progress())
+    results = pool.run(square_task, range(20), progress())
     assert [square for square, _ in results] == [number * number for number in range(20)]
     workers = {pid for _, pid in results}
     assert len(workers) <= 2
@@ -47,10 +47,10 @@ def test_results_are_in_the_order_of_the_tasks_and_no_more_workers_run_than_allo
 
 
 def test_workers_are_kept_for_the_next_stage_until_the_pool_is_closed(pool: WorkerPool) -> None:
-    first, second = processes(pool, 10), processes(pool, 10)
-    assert second <= first
+    first_ids, second_ids = worker_ids(pool, 10), worker_ids(pool, 10)
+    assert second_ids <= first_ids
     pool.close()
-    assert not first & processes(pool, 1), "a closed pool starts new workers"
+    assert not first_ids & worker_ids(pool, 1), "a closed pool starts new workers"
 
 
 def test_no_task_begins_after_the_last_result(pool: WorkerPool) -> None:
@@ -59,36 +59,36 @@ def test_no_task_begins_after_the_last_result(pool: WorkerPool) -> None:
     assert results[-1] is None
 
 
-@pytest.mark.parametrize("failures", [1, ATTEMPTS - 1, ATTEMPTS])
-def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: Path, failures: int) -> None:
-    def failing(number: int, _: Done) -> int:
-        attempts = tmp_path / str(number)
-        attempts.touch()
-        if number == 4 and attempts.stat().st_size < failures:
-            with attempts.open("a") as file:
+@pytest.mark.parametrize("failure_count", [1, ATTEMPTS - 1, ATTEMPTS])
+def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: Path, failure_count: int) -> None:
+    def fail_some_times(number: int, _: Done) -> int:
+        attempt_log = tmp_path / str(number)
+        attempt_log.touch()
+        if number == 4 and attempt_log.stat().st_size < failure_count:
+            with attempt_log.open("a") as file:
                 file.write("x")
             raise StoreError("the store answers nothing")
         return number
 
     before = METER.read()
-    if failures < ATTEMPTS:
-        assert pool.run(failing, range(8), progress()) == list(range(8))
-        assert METER.workers_since(before).lost_task_count == failures
+    if failure_count < ATTEMPTS:
+        assert pool.run(fail_some_times, range(8), progress()) == list(range(8))
+        assert METER.workers_since(before).lost_task_count == failure_count
     else:
         with pytest.raises(StoreError, match="the store answers nothing") as caught:
-            pool.run(failing, range(8), progress())
+            pool.run(fail_some_times, range(8), progress())
         assert caught.value.advice == RESUME_ADVICE
-    assert (tmp_path / "4").stat().st_size == failures
+    assert (tmp_path / "4").stat().st_size == failure_count
 
 
 def test_final_error_is_not_tried_again(pool: WorkerPool, tmp_path: Path) -> None:
-    def failing(_: int, __: Done) -> None:
+    def fail(_: int, __: Done) -> None:
         with (tmp_path / "attempts").open("a") as file:
             file.write("x")
         raise SnapshotError("damaged")
 
     with pytest.raises(SnapshotError, match="damaged"):
-        pool.run(failing, [0], progress())
+        pool.run(fail, [0], progress())
     assert (tmp_path / "attempts").read_text() == "x"
 
 
@@ -96,6 +96,6 @@ def test_server_that_cannot_start_is_a_store_error(monkeypatch: pytest.MonkeyPat
     pool = WorkerPool(1, {})
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(StoreError, match="worker processes do not start") as caught:
-        processes(pool, 1)
+        worker_ids(pool, 1)
     pool.close()
     assert "free memory" in str(caught.value.advice)

@@ -24,7 +24,7 @@ from support.pipeline import plan_rescale
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
-SMALLEST, LARGEST, MOST = 5 * MIB, 5 * GIB, 10_000
+SMALLEST_PART, LARGEST_PART, MOST_PARTS = 5 * MIB, 5 * GIB, 10_000
 """Limits of S3: bytes of a part, and parts of an upload."""
 
 
@@ -47,7 +47,7 @@ def stream_of(*pieces: tuple[int | None, int, int]) -> CopiedKeyGroups:
     )
 
 
-def left_to_the_store(plan: Plan, stream: CopiedKeyGroups) -> int:
+def bytes_copied_by_store(plan: Plan, stream: CopiedKeyGroups) -> int:
     """Return the number of bytes that the store copies."""
     parts = split(stream.pieces, [cut.length for cut in cuts(plan, stream)])
     spans = [part_of_a_file(plan, stream, pieces) for pieces in parts]
@@ -67,9 +67,9 @@ def test_parts_are_within_the_limits_of_s3(given_pieces: list[tuple[int | None, 
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
     stream_parts = cuts(plan, stream)
     assert [0, *accumulate(cut.length for cut in stream_parts)] == [*(cut.start for cut in stream_parts), stream.size]
-    assert all(SMALLEST <= cut.length <= LARGEST for cut in stream_parts[:-1])
-    assert 0 < stream_parts[-1].length <= LARGEST
-    assert len(stream_parts) <= MOST
+    assert all(SMALLEST_PART <= cut.length <= LARGEST_PART for cut in stream_parts[:-1])
+    assert 0 < stream_parts[-1].length <= LARGEST_PART
+    assert len(stream_parts) <= MOST_PARTS
 
 
 @settings(max_examples=examples(50))
@@ -77,24 +77,26 @@ def test_parts_are_within_the_limits_of_s3(given_pieces: list[tuple[int | None, 
 def test_store_copies_all_but_short_pieces(given_pieces: list[tuple[int | None, int, int]]) -> None:
     """Tasks write only short pieces, and the bytes that a part needs beside them."""
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
-    worth = max(SMALLEST, -(-stream.size // (MOST // 2)))
-    short = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * worth]
-    written_by_tasks = stream.size - left_to_the_store(plan, stream)
-    assert written_by_tasks <= sum(piece.length for piece in short) + (len(short) + 1) * worth
+    least_copied_bytes = max(SMALLEST_PART, -(-stream.size // (MOST_PARTS // 2)))
+    short_pieces = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * least_copied_bytes]
+    bytes_of_tasks = stream.size - bytes_copied_by_store(plan, stream)
+    assert bytes_of_tasks <= sum(piece.length for piece in short_pieces) + (len(short_pieces) + 1) * least_copied_bytes
 
 
 def test_less_than_a_hundredth_of_a_large_stream_is_written_by_tasks() -> None:
     """The stream has a new header, and pieces of two subtasks of the source."""
     stream = stream_of((None, 0, 700), (0, 10**9, 400 * MIB), (1, 700, 200 * MIB))
-    assert stream.size - left_to_the_store(plan_on_s3(), stream) < stream.size / 100
+    assert stream.size - bytes_copied_by_store(plan_on_s3(), stream) < stream.size / 100
 
 
 def test_whole_file_is_copied_by_the_store() -> None:
     plan = plan_on_s3()
-    small = replace(plan, files=(SourceFile("s3://bucket/source/1.sst", Pin(60 * MIB, '"x"')),))
-    assert whole_file(small, stream_of((0, 0, 60 * MIB))) is not None
-    assert whole_file(small, stream_of((0, 1, 60 * MIB - 1))) is None, "a part of a file was copied as a whole"
-    assert whole_file(replace(small, target="/target"), stream_of((0, 0, 60 * MIB))) is None, (
+    plan_of_small_file = replace(plan, files=(SourceFile("s3://bucket/source/1.sst", Pin(60 * MIB, '"x"')),))
+    assert whole_file(plan_of_small_file, stream_of((0, 0, 60 * MIB))) is not None
+    assert whole_file(plan_of_small_file, stream_of((0, 1, 60 * MIB - 1))) is None, (
+        "a part of a file was copied as a whole"
+    )
+    assert whole_file(replace(plan_of_small_file, target="/target"), stream_of((0, 0, 60 * MIB))) is None, (
         "a file was copied from another store"
     )
     assert whole_file(plan, stream_of((0, 0, 10 * 1024 * GIB))) is None, (
@@ -105,16 +107,16 @@ def test_whole_file_is_copied_by_the_store() -> None:
 def test_number_of_parts_of_a_large_stream_is_within_the_limit() -> None:
     stream = stream_of(*((i % 3, 0, size) for i, size in enumerate((200 * GIB, 7 * MIB, 900 * GIB, 1, 6 * MIB, 9))))
     stream_parts = cuts(plan_on_s3(), stream)
-    assert len(stream_parts) <= MOST
-    assert max(cut.length for cut in stream_parts) <= LARGEST
+    assert len(stream_parts) <= MOST_PARTS
+    assert max(cut.length for cut in stream_parts) <= LARGEST_PART
 
 
 def test_number_of_parts_of_a_stream_with_thousands_of_pieces_is_within_the_limit() -> None:
     """Such a stream has a piece from each of 11,000 subtasks, each worth a copy."""
     pieces = [(i % 3, 0, 6 * MIB) for i in range(11_000)]
     stream_parts = cuts(plan_on_s3(), stream_of(*pieces))
-    assert len(stream_parts) <= MOST
-    assert all(SMALLEST <= cut.length <= LARGEST for cut in stream_parts[:-1])
+    assert len(stream_parts) <= MOST_PARTS
+    assert all(SMALLEST_PART <= cut.length <= LARGEST_PART for cut in stream_parts[:-1])
     assert sum(cut.length for cut in stream_parts) == 11_000 * 6 * MIB
 
 

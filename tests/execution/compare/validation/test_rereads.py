@@ -39,7 +39,7 @@ CASES = {
 
 @dataclass
 class Misreading:
-    """Counts reads in chunks and flips a bit in the read `read_index`, and if `is_lasting`, in later reads of that byte."""
+    """Counts reads in chunks, flips a bit in read `read_index`; if `is_lasting`, also in later reads of that byte."""
 
     read_index: int | None = None
     is_lasting: bool = False

@@ -98,7 +98,11 @@ WITH_RAW_TIMERS = replace(keyed_operator(2), raw_keyed=raw_streams(2, services=(
         (operator_with_directories(2), operator_with_directories(2), False),
         (operator_with_directories(2), operator_with_directories(3), True),
         (operator_with_directories(2), operator_with_directories(2, names=("2.sst",)), True),
-        (operator_with_directories(2, names=("1.sst", "2.sst")), operator_with_directories(2, names=("2.sst", "1.sst")), False),
+        (
+            operator_with_directories(2, names=("1.sst", "2.sst")),
+            operator_with_directories(2, names=("2.sst", "1.sst")),
+            False,
+        ),
         (keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, framing=Framing.HEAP), False),
         (keyed_operator(2, framing=Framing.HEAP), keyed_operator(3, framing=Framing.HEAP, header=AB), True),
         (keyed_operator(2), keyed_operator(3, header=AB), False),

@@ -242,7 +242,7 @@ def test_threads_suffice_for_bytes_of_local_files(
 ) -> None:
     monkeypatch.setattr(f"{validate_result.__module__}.is_s3", lambda uri: uri.endswith(tuple(in_s3) or ("none",)))
     for suffices, expected in ((True, not in_s3), (False, False)):
-        monkeypatch.setattr(Checks, "threads_suffice", property(lambda _, little=suffices: suffices))
+        monkeypatch.setattr(Checks, "threads_suffice", property(lambda _, suffices=suffices: suffices))
         tasks = RecordingTasks()
         pair.compare(tasks=tasks)
         assert tasks.sufficed == [expected]

@@ -14,11 +14,11 @@ from rescale.text.errors import InternalError, RescaleError, SnapshotError, Stor
 
 
 def test_side_by_side_calls_run_at_once_and_return_in_order() -> None:
-    met = Barrier(2, timeout=300)
+    barrier = Barrier(2, timeout=300)
 
     def work(item: int) -> int:
         if item in (0, 3):
-            met.wait()
+            barrier.wait()
         return item * item
 
     assert side_by_side(work, range(5)) == [0, 1, 4, 9, 16]
@@ -26,28 +26,32 @@ def test_side_by_side_calls_run_at_once_and_return_in_order() -> None:
         side_by_side(lambda item: 1 // item, range(5))
 
 
-JVM = "An error occurred while calling PythonRDD.runJob.\n: org.apache.spark.SparkException: "
-PYTHON = "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+JVM_MESSAGE = "An error occurred while calling PythonRDD.runJob.\n: org.apache.spark.SparkException: "
+PYTHON_HEADER = "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
 FRAMES = '  File "worker.py", line 7, in main\n    work()\n'
-BEHIND = "\n SQLSTATE: 38000\n\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)\n"
+JAVA_FRAMES = "\n SQLSTATE: 38000\n\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)\n"
 
 
 @pytest.mark.parametrize("cause", ["IndexError: tuple index out of range", "AssertionError"])
 def test_python_exception_in_a_task_of_spark_is_an_internal_error(cause: str) -> None:
-    error = error_of_failed_task(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{cause}{BEHIND}")
+    error = error_of_failed_task(f"{JVM_MESSAGE}Job aborted\n{PYTHON_HEADER}{FRAMES}{cause}{JAVA_FRAMES}")
     assert isinstance(error, InternalError)
     assert error.found == cause
     assert (error.traceback or "").splitlines()[-1] == cause
 
 
 def test_lost_executor_or_memory_error_in_a_task_of_spark_is_a_store_error() -> None:
-    lost = error_of_failed_task(
-        f"{JVM}Job aborted: ExecutorLostFailure (executor 1 exited)\n\tat org.apache.spark.Scheduler\n"
+    lost_executor = error_of_failed_task(
+        f"{JVM_MESSAGE}Job aborted: ExecutorLostFailure (executor 1 exited)\n\tat org.apache.spark.Scheduler\n"
     )
-    short = error_of_failed_task(f"{JVM}Job aborted\n{PYTHON}{FRAMES}MemoryError: no more\n  of it{BEHIND}")
-    assert (type(lost), type(short)) == (StoreError, StoreError)
-    assert lost.found == "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)"
-    assert short.found == "MemoryError: no more; of it"
+    short_memory = error_of_failed_task(
+        f"{JVM_MESSAGE}Job aborted\n{PYTHON_HEADER}{FRAMES}MemoryError: no more\n  of it{JAVA_FRAMES}"
+    )
+    assert (type(lost_executor), type(short_memory)) == (StoreError, StoreError)
+    assert (
+        lost_executor.found == "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)"
+    )
+    assert short_memory.found == "MemoryError: no more; of it"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_lost_executor_or_memory_error_in_a_task_of_spark_is_a_store_error() -> 
 )
 def test_rescale_error_of_a_task_of_spark_is_restored_from_its_message(raised: RescaleError) -> None:
     cause = f"rescale.text.errors.{type(raised).__name__}: {raised}"
-    error = error_of_failed_task(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{cause}{BEHIND}")
+    error = error_of_failed_task(f"{JVM_MESSAGE}Job aborted\n{PYTHON_HEADER}{FRAMES}{cause}{JAVA_FRAMES}")
     if not raised.is_final and not raised.advice:
         assert error.advice
         error.advice = None

@@ -9,7 +9,7 @@ from rescale.planning.task_sizes import SLICE_BYTES
 
 
 @pytest.mark.parametrize(
-    ("slices", "most", "expected"),
+    ("slices", "allowed", "expected"),
     [
         (0, (4, 2), (1, 1)),
         (0.01, (4, 2), (1, 1)),
@@ -24,11 +24,11 @@ from rescale.planning.task_sizes import SLICE_BYTES
     ],
 )
 def test_step_gets_one_core_for_each_slice_up_to_the_allowed_executors(
-    slices: float, most: tuple[int, int], expected: tuple[int, int]
+    slices: float, allowed: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    executors = executors_for(int(slices * SLICE_BYTES), Executors(*most))
+    executors = executors_for(int(slices * SLICE_BYTES), Executors(*allowed))
     assert executors == expected
-    assert executors.slots <= Executors(*most).slots
+    assert executors.slots <= Executors(*allowed).slots
 
 
 def test_memory_overhead_of_an_executor_grows_with_its_cores() -> None:

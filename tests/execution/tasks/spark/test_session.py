@@ -90,11 +90,11 @@ def test_master_that_does_not_answer_while_the_jvm_starts_is_reported(monkeypatc
 @pytest.mark.slow
 def test_command_line_reports_a_master_that_does_not_answer(tmp_path: Path) -> None:
     """Spark tries to reach the master for a minute."""
-    places = (snapshots.directory("2-clicks"), "--target", tmp_path / "t")
-    ended = in_a_process("run", *places, "--master", "spark://127.0.0.1:9")
-    assert ended.returncode == 1, ended.stderr
-    assert "error: Spark's master spark://127.0.0.1:9 does not answer\n" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    arguments = (snapshots.directory("2-clicks"), "--target", tmp_path / "t")
+    process = in_a_process("run", *arguments, "--master", "spark://127.0.0.1:9")
+    assert process.returncode == 1, process.stderr
+    assert "error: Spark's master spark://127.0.0.1:9 does not answer\n" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 @pytest.mark.slow

@@ -15,9 +15,9 @@ from rescale.execution.tasks.spark.waiting import missing_resources, watch
 def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answers = chain(repeat(0, 12), repeat(1))
+    executor_counts = chain(repeat(0, 12), repeat(1))
     watch(
-        lambda: next(answers),
+        lambda: next(executor_counts),
         "a node",
         threading.Event(),
         first_seconds=0.025,
@@ -33,19 +33,19 @@ def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
 
 def test_wait_for_executors_is_silent_if_one_starts_or_the_step_ends(capsys: pytest.CaptureFixture[str]) -> None:
     watch(lambda: 1, "a node", threading.Event())
-    over = threading.Event()
-    over.set()
-    watch(lambda: 0, "a node", over, first_seconds=0.0, poll_seconds=0.01)
+    step_ended = threading.Event()
+    step_ended.set()
+    watch(lambda: 0, "a node", step_ended, first_seconds=0.0, poll_seconds=0.01)
     assert capsys.readouterr().err == ""
 
 
 def test_wait_for_executors_is_silent_after_spark_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     """A stopped Spark is reported by its caller; a thread's traceback in between would look like a fault."""
 
-    def stopped() -> int:
+    def raise_stopped() -> int:
         raise Py4JError("Cannot call methods on a stopped SparkContext")
 
-    watch(stopped, "a node", threading.Event())
+    watch(raise_stopped, "a node", threading.Event())
     assert capsys.readouterr().err == ""
 
 

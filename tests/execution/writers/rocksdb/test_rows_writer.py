@@ -21,7 +21,7 @@ from support.slow import slow
 from support.snapshots import directory
 
 
-def planned(name: str, target: Path) -> Plan:
+def rocksdb_plan(name: str, target: Path) -> Plan:
     return plan_rescale(directory(name), str(target), ["3"], max_parallelism=["100"], format="rocksdb")
 
 
@@ -43,27 +43,27 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["2-canonical-hashmap", *map(slow, ("2-canonical-compressed", "1.20-rocksdb-native"))])
 @pytest.mark.usefixtures("_small")
 def test_files_depend_on_the_plan_alone(name: str, tmp_path: Path) -> None:
-    plan = planned(name, tmp_path / "target")
+    plan = rocksdb_plan(name, tmp_path / "target")
     execute_without_spark(plan)
-    first = files_of(plan)
+    first_files = files_of(plan)
     remove(plan)
     execute_without_spark(plan, cores=64, order=Random(7))
-    assert files_of(plan) == first
+    assert files_of(plan) == first_files
 
 
 @pytest.mark.usefixtures("_small")
 def test_state_is_cut_into_several_files_in_the_last_level(tmp_path: Path) -> None:
-    plan = planned("2-canonical-hashmap", tmp_path / "target")
+    plan = rocksdb_plan("2-canonical-hashmap", tmp_path / "target")
     execute_without_spark(plan)
     databases = [
         database for operator in with_tables(open_snapshot(plan.target)).operators for database in operator.databases
     ]
     assert {table.file.level for database in databases for table in database.tables} == {6}
-    files = [Counter(table.state_id for table in database.tables) for database in databases]
-    assert max(max(of_state.values()) for of_state in files) > 1
+    file_counts = [Counter(table.state_id for table in database.tables) for database in databases]
+    assert max(max(count_by_state.values()) for count_by_state in file_counts) > 1
 
 
 def test_small_directory_lies_inline(tmp_path: Path) -> None:
-    plan = planned("2-clicks", tmp_path / "target")
+    plan = rocksdb_plan("2-clicks", tmp_path / "target")
     execute_without_spark(plan)
     assert [Path(uri).name for uri in files_of(plan)] == ["_metadata"]
