@@ -163,12 +163,12 @@ def test_handle_that_points_outside_the_snapshot_is_refused(stream: Stream, tmp_
         handle = replace(subtask.state.managed_keyed, stream=stream)
         return replace(subtask, state=replace(subtask.state, managed_keyed=handle))
 
-    def changed(entry: OperatorState) -> OperatorState:
+    def with_stream_in_subtasks(entry: OperatorState) -> OperatorState:
         return replace(entry, subtasks=tuple(map(with_stream, entry.subtasks)))
 
     metadata: Metadata = read_metadata((source / "_metadata").read_bytes(), "")
-    damaged = replace(metadata, operators=tuple(map(changed, metadata.operators)))
-    (source / "_metadata").write_bytes(write_metadata(damaged))
+    damaged_metadata = replace(metadata, operators=tuple(map(with_stream_in_subtasks, metadata.operators)))
+    (source / "_metadata").write_bytes(write_metadata(damaged_metadata))
     error = plan_or_error(source)
     assert isinstance(error, RescaleError)
     assert error.exit_code == 3

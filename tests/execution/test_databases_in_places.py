@@ -190,14 +190,14 @@ def test_source_file_that_changes_while_it_is_read_is_refused(
     uri, pin = open_snapshot(source).files[file.extent.file]
     store, other_store = open_store(uri), unprotected_store(uri)
     content, _ = store.read_all(uri, 1 << 30)
-    read, calls = store.read, [0]
+    read, read_count = store.read, [0]
 
     def spoil_read(read_number: int) -> Callable[..., bytes]:
-        calls[0] = 0
+        read_count[0] = 0
 
         def read_or_spoil(*arguments: Any) -> bytes:
-            calls[0] += arguments[0] == uri
-            if arguments[0] == uri and calls[0] == read_number:
+            read_count[0] += arguments[0] == uri
+            if arguments[0] == uri and read_count[0] == read_number:
                 other_store.put(uri, b"x" * pin.size) if change == "changed" else other_store.delete([uri])
             return read(*arguments)
 
@@ -209,7 +209,7 @@ def test_source_file_that_changes_while_it_is_read_is_refused(
             patched.setattr(store, "read", spoil_read(read_number))
             error = error_of_run(plan)
         if error is None:
-            assert calls[0] < read_number, "the change was not noticed"
+            assert read_count[0] < read_number, "the change was not noticed"
             break
         assert (error.exit_code, error.path) == (3, uri), error
         assert open_store(base_uri).stat(places_of(plan).metadata) is None

@@ -53,8 +53,8 @@ def savepoint(directory: Path, *, is_consumer: bool = False, compressed: bool = 
     """Write a savepoint of a source with partitions 0 to 4 of one topic; the next offset is ten times the partition."""
 
     def stored_element(partition: int) -> bytes:
-        written = consumer_element("orders", partition, 10 * partition - 1)
-        element = written if is_consumer else reader_element("orders", partition, 10 * partition)
+        element_of_consumer = consumer_element("orders", partition, 10 * partition - 1)
+        element = element_of_consumer if is_consumer else reader_element("orders", partition, 10 * partition)
         return plain_chunk(element) if compressed else element
 
     subtasks = [[stored_element(partition) for partition in range(first, 5, 2)] for first in range(2)]

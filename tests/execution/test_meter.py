@@ -124,7 +124,7 @@ def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatc
     bucket = f"counted-{uuid.uuid4().hex[:8]}"
     s3.create_bucket(bucket)
     s3.declare(f"s3://{bucket}")
-    store, before = S3Store(client_for()), METER.read()
+    store, reading_before = S3Store(client_for()), METER.read()
     uri = f"s3://{bucket}/file"
     store.put(uri, b"content")
     busy_answers = iter([AWSResponse(uri, 503, {}, SimpleNamespace(stream=lambda: [b""]))])
@@ -135,7 +135,7 @@ def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatc
     with patch("time.sleep"):
         store._client.meta.events.register_last("before-send.s3.GetObject", answer_busy_once)
         assert store.read_all(uri, 100)[0] == b"content"
-    counters = METER.process_since(before)
+    counters = METER.process_since(reading_before)
     assert counters.requests_by_kind == {"PutObject": 1, "GetObject": 2}
     assert counters.repeat_count == 1
     assert REQUESTS.repeat_count >= 1

@@ -45,9 +45,9 @@ def _source_untouched() -> Iterator[None]:
         files = Path(snapshots.directory(SNAPSHOT)).iterdir()
         return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
-    before = state_of_source()
+    state_before = state_of_source()
     yield
-    assert state_of_source() == before
+    assert state_of_source() == state_before
 
 
 @pytest.mark.parametrize("case", [slow("local"), "s3"], indirect=True)

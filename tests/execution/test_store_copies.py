@@ -58,9 +58,9 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bytes_copied_by_store(work: Callable[[], object]) -> int:
     """Return the number of bytes that the store copied itself."""
-    before = REQUESTS.bytes_copied
+    copied_before = REQUESTS.bytes_copied
     work()
-    return REQUESTS.bytes_copied - before
+    return REQUESTS.bytes_copied - copied_before
 
 
 def versions_by_name(plan: Plan) -> dict[str, tuple[int, str | None]]:

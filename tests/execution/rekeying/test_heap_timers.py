@@ -113,10 +113,10 @@ def source(has_states: bool, tmp_path: Path) -> Path:
         keyed = subtask.state.managed_keyed if has_states and subtask.state else None
         return replace(subtask, state=SubtaskState(managed_keyed=keyed, raw_keyed=timers))
 
-    def changed(entry: OperatorState) -> OperatorState:
+    def with_timers_in_subtasks(entry: OperatorState) -> OperatorState:
         return replace(entry, subtasks=tuple(map(with_timers, entry.subtasks)))
 
-    edit_operators(directory, changed)
+    edit_operators(directory, with_timers_in_subtasks)
     return directory
 
 
@@ -145,9 +145,11 @@ def test_raw_timers_stay_unchanged_if_key_groups_move_whole(source: Path, tmp_pa
     """Subtasks with different services then share a stream, which cannot be rescaled to another max parallelism."""
     plan = plan_rescale(str(source), str(tmp_path / "moved"), ["3"])
     execute_without_spark(plan)
-    moved = open_snapshot(str(tmp_path / "moved"))
-    (operator,) = moved.operators
-    content_by_group = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
+    moved_snapshot = open_snapshot(str(tmp_path / "moved"))
+    (operator,) = moved_snapshot.operators
+    content_by_group = {
+        group: data for stream in operator.raw_keyed for group, data in contents(moved_snapshot, stream)
+    }
     assert content_by_group == {
         group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)
     }

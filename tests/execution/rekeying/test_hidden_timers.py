@@ -56,10 +56,10 @@ def write_snapshot(directory: Path, blocks: list[bytes], parallelism: int, *, in
         timers = KeyGroupsHandle(HandleTag.KEY_GROUPS, own.first, offsets, stream)
         return replace(subtask, state=replace(subtask.state, raw_keyed=timers))
 
-    def changed(entry: OperatorState) -> OperatorState:
+    def with_timers_in_subtasks(entry: OperatorState) -> OperatorState:
         return replace(entry, subtasks=tuple(map(with_timers, entry.subtasks)))
 
-    edit_operators(source, changed)
+    edit_operators(source, with_timers_in_subtasks)
     return source
 
 

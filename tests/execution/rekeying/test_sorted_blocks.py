@@ -117,22 +117,22 @@ def test_rows_hold_blocks_of_one_range_and_are_small(shuffled: ShuffledRecords, 
         rows = rows_of(shuffled)
     ranges = ranges_of(shuffled)
     blocks: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
-    for number, data in rows:
+    for range_index, data in rows:
         row = read_row(data)
         assert row.operator_index == OPERATOR
         assert len(row.data) < row_bytes + row.blocks["size"][-1]
         assert len(row.data) == row.blocks["size"].sum()
         position = 0
         for cell, length, _ in row.blocks.tolist():
-            assert ranges[number][0] <= cell // shuffled.state_count <= ranges[number][1]
+            assert ranges[range_index][0] <= cell // shuffled.state_count <= ranges[range_index][1]
             blocks.setdefault((row.unit_index, row.batch_index), []).append(
                 (cell, bytes(row.data[position : position + length]))
             )
             position += length
-    for number, unit in enumerate(shuffled.units):
-        for i, batch in enumerate(unit):
+    for unit_index, unit in enumerate(shuffled.units):
+        for batch_index, batch in enumerate(unit):
             cells = by_cell(batch, shuffled.state_count).items()
-            assert blocks[number, i] == [
+            assert blocks[unit_index, batch_index] == [
                 (cell, block(cell_records, shuffled.max_parallelism)) for cell, cell_records in cells
             ]
 

@@ -155,10 +155,10 @@ def placed_key_groups(operator_index: int, source: PlannedSource) -> list[tuple[
 def test_cuts_between_write_ranges_depend_on_the_plan_alone(part_size: int, make_plan: MakePlan) -> None:
     """Ranges are parts of files, which retries must cut in the same places."""
     plan = replace(make_plan("big", 3, 64), part_size=part_size)
-    few, some, many = (
+    on_one_core, on_five_cores, on_many_cores = (
         [write_range._replace(partition=0) for write_range in ranges_of(plan, cores)] for cores in (1, 5, 64)
     )
-    assert few == some == many
-    assert (len(few) > 3) is (part_size < 1 << 40)
+    assert on_one_core == on_five_cores == on_many_cores
+    assert (len(on_one_core) > 3) is (part_size < 1 << 40)
     partitions = [ranges_of(plan, cores)[-1].partition for cores in (1, 64)]
     assert partitions[0] < partitions[1] or part_size == 1 << 40

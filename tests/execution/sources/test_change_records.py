@@ -74,7 +74,7 @@ class Checkpoints:
         self._paths = paths
         files = [("", None), *((str(file), None) for path in paths for file in sorted(path.iterdir()))]
         self.files = SnapshotFiles(tuple(files))
-        self._index_by_uri = {uri: number for number, (uri, _) in enumerate(files)}
+        self._index_by_uri = {uri: file_index for file_index, (uri, _) in enumerate(files)}
 
     def side(self, checkpoint_index: int, other_index: int, states: Sequence[str] = STATES) -> Side:
         own_files, other_files = (
@@ -94,7 +94,7 @@ class Checkpoints:
 
     def place_without_compactions(self, earlier_index: int, later_index: int) -> ChangePlace[KeyedHeader | None]:
         """Leave out files that only compactions have rewritten, and add the files of checkpoints in between."""
-        earlier, *between, later = (self._paths[number] for number in range(earlier_index, later_index + 1))
+        earlier, *between, later = (self._paths[index] for index in range(earlier_index, later_index + 1))
         files_between = {file.name: file for path in between for file in path.glob("*.sst")}
         sizes = {name: file.stat().st_size for name, file in files_between.items()}
         manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))

@@ -34,8 +34,8 @@ MIB = 1 << 20
 @pytest.fixture
 def tasks(scratch: Path) -> Iterator[ProcessTasks]:
     """Yield tasks with two new workers, and check that these leave no scratch folder."""
-    with process_tasks(2) as two:
-        yield two
+    with process_tasks(2) as two_workers:
+        yield two_workers
     assert list(scratch.iterdir()) == []
 
 
@@ -58,7 +58,7 @@ def die_once(mark_file: Path) -> Callable[[int], int]:
 
 @pytest.mark.parametrize("kills_server", [False, True])
 def test_task_of_a_lost_worker_is_repeated(kills_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
-    mark_file, before = tmp_path / "left", METER.read()
+    mark_file, reading_before = tmp_path / "left", METER.read()
     units = [(SLICE_BYTES, i) for i in range(20)]
     if kills_server:
         tasks.run(lambda unit: unit, units[:1], progress())
@@ -66,7 +66,7 @@ def test_task_of_a_lost_worker_is_repeated(kills_server: bool, tasks: ProcessTas
         tasks.pool._server._process.kill()
     assert sorted(tasks.run(die_once(mark_file), units, progress())) == list(range(20))
     assert mark_file.exists()
-    assert METER.workers_since(before).lost_task_count == 1
+    assert METER.workers_since(reading_before).lost_task_count == 1
     assert not Path(f"/proc/{mark_file.read_text()}").exists() or kills_server, "the worker is a zombie"
 
 
@@ -169,7 +169,7 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
         return send
 
     tasks.run(lambda unit: unit, [(1, 1)], progress())
-    before = METER.read()
+    reading_before = METER.read()
     shuffled = tasks.shuffle(make_sender, [(1, unit) for unit in range(200)], 2, progress())
     assert shuffled.read(0, list) == []
     (received_bytes,) = shuffled.write({1: 200}, lambda _, rows: iter([sum(map(len, rows))]), progress())
@@ -181,7 +181,7 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
         return METER.process_since(METER.read()).peak_bytes
 
     (idle_bytes,) = tasks.run(idle_peak_bytes, [(1, 1)], progress())
-    assert METER.workers_since(before).peak_bytes < idle_bytes + 50 * MIB
+    assert METER.workers_since(reading_before).peak_bytes < idle_bytes + 50 * MIB
 
 
 def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:

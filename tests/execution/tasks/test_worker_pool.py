@@ -70,10 +70,10 @@ def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: 
             raise StoreError("the store answers nothing")
         return number
 
-    before = METER.read()
+    reading_before = METER.read()
     if failure_count < ATTEMPTS:
         assert pool.run(fail_some_times, range(8), progress()) == list(range(8))
-        assert METER.workers_since(before).lost_task_count == failure_count
+        assert METER.workers_since(reading_before).lost_task_count == failure_count
     else:
         with pytest.raises(StoreError, match="the store answers nothing") as caught:
             pool.run(fail_some_times, range(8), progress())

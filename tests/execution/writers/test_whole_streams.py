@@ -208,11 +208,11 @@ def test_stream_without_records_consists_of_empty_key_groups(
     own, no_numbers, writer = stream.key_group_range, np.empty(0, np.int64), make_writer(plan)
     work = WholeStreamWork(WriteRange(stream_index[0], stream.subtask, own.first, own.last, 0), stream_index[1], 0)
     with BlockBuffer() as buffer:
-        written = writer.write(work, SortedBlocks(3, no_numbers, no_numbers, no_numbers, no_numbers, buffer))
+        written_stream = writer.write(work, SortedBlocks(3, no_numbers, no_numbers, no_numbers, no_numbers, buffer))
     header = require_header(read_header(plan, stream.header))
     group_writer = writer.group_writer(header, operator.new_max_parallelism)
     groups = [group_writer.empty(group) for group in range(own.first, own.last + 1)]
-    assert written == WrittenWholeStream(
+    assert written_stream == WrittenWholeStream(
         *stream_index, stream.header_size + sum(map(len, groups)), tuple(map(len, groups))
     )
     assert Path(stream_uri(plan, operator, stream)).read_bytes()[stream.header_size :] == b"".join(groups)

@@ -116,10 +116,10 @@ def test_incomparable_databases_are_refused_with_advice(
     change: Callable[[Operator], dict[str, Any]], message: str
 ) -> None:
     snapshot = snapshots.opened("2-rocksdb-native")
-    changed = replace(
+    changed_snapshot = replace(
         snapshot, operators=tuple(replace(operator, **change(operator)) for operator in snapshot.operators)
     )
     with pytest.raises(UnsupportedError, match=message) as caught:
-        diff(changed, snapshot)
+        diff(changed_snapshot, snapshot)
     assert caught.value.operator
     assert caught.value.advice

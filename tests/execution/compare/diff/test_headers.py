@@ -41,7 +41,7 @@ def test_other_state_type_is_a_difference() -> None:
     assert state.differences == (ListedDifference("other type", {}, "VALUE Long", "REDUCING Long"),)
 
 
-def with_changed_header(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
+def with_changed_header(directory: Path, state: str, old_bytes: bytes, new_bytes: bytes) -> Snapshot:
     """Return the snapshot after a change, of the same length, in the headers of one operator state."""
     for operator in (snapshot := open_snapshot(str(directory))).operators:
         for stream in operator.element_streams:
@@ -49,7 +49,7 @@ def with_changed_header(directory: Path, state: str, before: bytes, after: bytes
             for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states):
                 if info.name == state:
                     file = Path(snapshot.files[stream.extent.file][0])
-                    data, new_header = file.read_bytes(), info.raw.replace(before, after)
+                    data, new_header = file.read_bytes(), info.raw.replace(old_bytes, new_bytes)
                     assert (data.count(info.raw), len(new_header), new_header != info.raw) == (1, len(info.raw), True)
                     file.write_bytes(data.replace(info.raw, new_header))
     return open_snapshot(str(directory))

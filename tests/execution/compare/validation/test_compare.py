@@ -65,12 +65,12 @@ def test_digest_depends_on_which_key_group_has_which_bytes(comparer: MakeCompare
 
 @pytest.mark.parametrize("byte_index", range(8))
 def test_changed_byte_of_key_group_is_found(byte_index: int, comparer: MakeComparer) -> None:
-    changed = bytearray(RESULT)
-    changed[4 + byte_index] ^= 1
+    changed_result = bytearray(RESULT)
+    changed_result[4 + byte_index] ^= 1
     with pytest.raises(
         IntegrityError, match=f"key group {5 if byte_index < 3 else 6} differs between the result and the source"
     ) as caught:
-        comparer(SOURCE, bytes(changed))(group_check(group_pairs(3, 5)))
+        comparer(SOURCE, bytes(changed_result))(group_check(group_pairs(3, 5)))
     assert (caught.value.operator, caught.value.offset) == ("op", 4 if byte_index < 3 else 7)
     assert str(caught.value.path).endswith("/result")
     assert str(caught.value.expected).startswith("digest ")
@@ -117,11 +117,11 @@ def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:
     pair = FilePair(0, "CURRENT", Extent(1, 2, 8), Extent(1, 4, 8))
     tally = comparer(SOURCE, RESULT)(FileCheck(3, "op", pair))
     assert tally == Tally(3, Slot.KEYED, True, 0, "", None, 0, 8, digest([b"abcdefgh"]))
-    for changed in (pair._replace(result=Extent(1, 4, 7)), pair._replace(source=Extent(1, 1, 8))):
+    for changed_pair in (pair._replace(result=Extent(1, 4, 7)), pair._replace(source=Extent(1, 1, 8))):
         with pytest.raises(
             IntegrityError, match=r"the file CURRENT of a RocksDB directory differs between the result and the source"
         ) as caught:
-            comparer(SOURCE, RESULT)(FileCheck(3, "op", changed))
+            comparer(SOURCE, RESULT)(FileCheck(3, "op", changed_pair))
         assert caught.value.operator == "op"
         assert str(caught.value.path).endswith("/result")
         assert "/source, with digest " in str(caught.value.expected)
@@ -170,13 +170,13 @@ def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]
         pending_sides = [side]
 
         def misread(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
-            read = b"".join(chunks(files, extent, *more))
+            data = b"".join(chunks(files, extent, *more))
             if files.uri(extent).endswith(f"/{side}") and pending_sides:
                 pending_sides.clear()
                 if is_cut_off:
                     raise SnapshotError("a read that broke off", path=files.uri(extent))
-                read = bytes([read[0] ^ 1]) + read[1:]
-            yield read
+                data = bytes([data[0] ^ 1]) + data[1:]
+            yield data
 
         monkeypatch.setattr(SnapshotFiles, "chunks", misread)
 

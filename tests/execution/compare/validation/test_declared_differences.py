@@ -34,8 +34,8 @@ ONE, TWO, THREE = operator_with_states("one", "a", "b"), operator_with_states("t
 SOURCE = snapshot(ONE, TWO, THREE)
 
 
-def renamed(uid: str, new: str, *, known: bool = True) -> Renamed:
-    return Renamed(operator_id_of_uid(uid), uid, operator_id_of_uid(new), new, new if known else "")
+def renamed(uid: str, new: str, *, is_uid_known: bool = True) -> Renamed:
+    return Renamed(operator_id_of_uid(uid), uid, operator_id_of_uid(new), new, new if is_uid_known else "")
 
 
 def dropped_state(from_operator: Operator, name: str) -> DroppedState:
@@ -52,7 +52,7 @@ def assert_refused(result: Snapshot, surgery: Surgery, message: str, source: Sna
 SURGERIES = {
     "nothing": Surgery(),
     "renamed": Surgery((renamed("one", "uno"), renamed("three", "tre"))),
-    "renamed to an id alone": Surgery((renamed("one", "uno", known=False),)),
+    "renamed to an id alone": Surgery((renamed("one", "uno", is_uid_known=False),)),
     "exchanged": Surgery((renamed("one", "two"), renamed("two", "one"))),
     "dropped": Surgery(dropped=(as_dropped(ONE), as_dropped(THREE))),
     "one dropped and another in its place": Surgery((renamed("two", "one"),), (as_dropped(ONE),)),

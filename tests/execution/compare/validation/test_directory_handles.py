@@ -41,23 +41,23 @@ class Spoilt(Result):
     def change_subtasks(self, change: Callable[[list[Subtask]], list[Subtask]]) -> None:
         """Change the subtasks of the first operator whose state lies in directories."""
 
-        def changed(metadata: Metadata) -> Metadata:
+        def with_changed_subtasks(metadata: Metadata) -> Metadata:
             operators = list(metadata.operators)
             i = next(i for i, entry in enumerate(operators) if any(handle_of(subtask) for subtask in entry.subtasks))
             operators[i] = replace(operators[i], subtasks=tuple(change(list(operators[i].subtasks))))
             return replace(metadata, operators=tuple(operators))
 
-        self.edit(changed)
+        self.edit(with_changed_subtasks)
 
     def change_shape(self, **increments: int) -> None:
-        def changed(entry: OperatorState) -> OperatorState:
+        def with_changed_shape(entry: OperatorState) -> OperatorState:
             if not any(handle_of(subtask) for subtask in entry.subtasks):
                 return entry
             return replace(
                 entry, **{field: getattr(entry, field) + increment for field, increment in increments.items()}
             )
 
-        self.edit(lambda metadata: replace(metadata, operators=tuple(map(changed, metadata.operators))))
+        self.edit(lambda metadata: replace(metadata, operators=tuple(map(with_changed_shape, metadata.operators))))
 
 
 def handle_of(subtask: Subtask) -> IncrementalHandle | None:
@@ -73,20 +73,20 @@ def with_handle(subtask: Subtask, handle: IncrementalHandle | None) -> Subtask:
 def change_of_first_handle(
     change: Callable[[IncrementalHandle], IncrementalHandle | None],
 ) -> Callable[[list[Subtask]], list[Subtask]]:
-    def changed(subtasks: list[Subtask]) -> list[Subtask]:
+    def with_changed_handle(subtasks: list[Subtask]) -> list[Subtask]:
         handle = handle_of(subtasks[0])
         assert handle is not None
         return [with_handle(subtasks[0], change(handle)), *subtasks[1:]]
 
-    return changed
+    return with_changed_handle
 
 
-def exchanged(subtasks: list[Subtask]) -> list[Subtask]:
+def exchange_handles(subtasks: list[Subtask]) -> list[Subtask]:
     first, other, *rest = subtasks
     return [with_handle(first, handle_of(other)), with_handle(other, handle_of(first)), *rest]
 
 
-def doubled(subtasks: list[Subtask]) -> list[Subtask]:
+def double_files(subtasks: list[Subtask]) -> list[Subtask]:
     """Give the second subtask the files of the first under its own key groups."""
     first, other, *rest = subtasks
     source, own = handle_of(first), handle_of(other)
@@ -97,8 +97,8 @@ def doubled(subtasks: list[Subtask]) -> list[Subtask]:
 
 
 HANDLE_FAULTS: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
-    "two handles exchanged": exchanged,
-    "another directory's files under its own key groups": doubled,
+    "two handles exchanged": exchange_handles,
+    "another directory's files under its own key groups": double_files,
     "a handle lost": change_of_first_handle(lambda _: None),
     "another first key group": change_of_first_handle(
         lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)

@@ -109,7 +109,7 @@ def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode
     begin, added = len(chosen.place.stream.header), b"another one"
     data = chosen.place.path.read_bytes()
 
-    def changed(handle: object) -> OperatorHandle:
+    def with_added_offset(handle: object) -> OperatorHandle:
         assert isinstance(handle, OperatorHandle)
         states = [
             replace(state, offsets=tuple(offset + len(added) for offset in state.offsets)) for state in handle.states
@@ -120,7 +120,7 @@ def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode
         stream = RelativeFileStream(chosen.place.path.name, len(data) + len(added))
         return replace(handle, states=tuple(states), stream=stream)
 
-    result.edit_handle(chosen.place, changed)
+    result.edit_handle(chosen.place, with_added_offset)
     chosen.place.path.write_bytes(data[:begin] + added + data[begin:])
     assert_found(result)
 
@@ -139,13 +139,13 @@ def test_flipped_byte_in_operator_state_header_is_found(name: str, position: flo
 def test_other_distribution_mode_is_found(result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
 
-    def changed(handle: object) -> OperatorHandle:
+    def with_split_mode(handle: object) -> OperatorHandle:
         assert isinstance(handle, OperatorHandle)
         states = (replace(state, mode=SPLIT) if state.mode is UNION else state for state in handle.states)
         return replace(handle, states=tuple(states))
 
     for place in result.places(Slot.OPERATOR):
-        result.edit_handle(place, changed)
+        result.edit_handle(place, with_split_mode)
     assert_found(result)
 
 

@@ -72,13 +72,13 @@ def widen_range(spoilt: SpoiltResult) -> None:
     data = write_tombstone(begin, end, sequence, column_family=(family.id, family.name), creation_time=1)
     path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
-    changed = replace(
+    changed_file = replace(
         range_table,
         size=len(data),
         smallest_key=InternalKey(begin, sequence, RANGE_DELETION),
         largest_key=range_table.largest_key._replace(user_key=end),
     )
-    spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
+    spoilt.change(0, lambda file: changed_file if file.name == range_table.name else file)
 
 
 def change_sequence(spoilt: SpoiltResult) -> None:
@@ -109,8 +109,8 @@ def age_range(spoilt: SpoiltResult) -> None:
     path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
     key = range_table.smallest_key._replace(sequence=1)
-    changed = replace(range_table, size=len(data), smallest_key=key, smallest_sequence=1, largest_sequence=1)
-    spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
+    changed_file = replace(range_table, size=len(data), smallest_key=key, smallest_sequence=1, largest_sequence=1)
+    spoilt.change(0, lambda file: changed_file if file.name == range_table.name else file)
 
 
 def damage_range_file(spoilt: SpoiltResult) -> None:

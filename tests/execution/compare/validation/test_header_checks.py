@@ -160,9 +160,9 @@ def test_timers_that_become_states_are_in_the_header() -> None:
 
 
 def as_streams(parallelism: int, max_parallelism: int, header: KeyedHeader) -> Operator:
-    owns = (key_group_range(max_parallelism, parallelism, i) for i in range(parallelism))
+    ranges = (key_group_range(max_parallelism, parallelism, i) for i in range(parallelism))
     keyed = (
-        keyed_stream(i, {}, Framing.CANONICAL, header, first=own.first, last=own.last) for i, own in enumerate(owns)
+        keyed_stream(i, {}, Framing.CANONICAL, header, first=own.first, last=own.last) for i, own in enumerate(ranges)
     )
     return operator("op", parallelism, max_parallelism, keyed=tuple(keyed))
 

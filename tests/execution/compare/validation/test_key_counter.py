@@ -32,14 +32,14 @@ HASHES = st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)
 BATCHES = st.lists(st.lists(HASHES), max_size=5)
 
 
-def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:
+def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], most_keys: int) -> None:
     """Check a loop with the smallest table, which holds the first distinct hashes."""
     table, count, distinct = np.full(16, -1, np.int64), 0, dict[int, None]()
     for batch in batches:
         with np.errstate(over="ignore"):  # Python warns of overflows, the compiled loop does not
-            count = loop(np.array(batch, np.int32), table, count, most)
+            count = loop(np.array(batch, np.int32), table, count, most_keys)
         for code in batch:
-            if len(distinct) < most:
+            if len(distinct) < most_keys:
                 distinct[code & 0xFFFFFFFF] = None
         assert count == len(distinct)
         assert sorted(table[table != -1]) == sorted(distinct)

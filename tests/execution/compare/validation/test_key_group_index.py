@@ -75,7 +75,9 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
 
 def has_additional_state(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[StateMetaInfo]]) -> bool:
     """Return whether `states` has a state that is in none of `other_headers`."""
-    return not {state.name for state in states} <= {state.name for some in other_headers for state in some}
+    return not {state.name for state in states} <= {
+        state.name for header_states in other_headers for state in header_states
+    }
 
 
 def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
@@ -131,8 +133,8 @@ def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
             element_stream(0, {}, own),
             [element_stream(i, {}, header) for i, header in enumerate(other_headers)],
         )
-        more = has_additional_state(own.list_states, [header.list_states for header in other_headers])
-        if merge_operator_state_headers([own, *other_headers]) == own and not more:
+        has_more = has_additional_state(own.list_states, [header.list_states for header in other_headers])
+        if merge_operator_state_headers([own, *other_headers]) == own and not has_more:
             comparer.compare(distinct_by_header(old_holders), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):

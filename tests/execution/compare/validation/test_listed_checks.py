@@ -70,8 +70,10 @@ def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
     )
     keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other_header, first=0, last=3)
     new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first_header, first=0, last=3)
-    known = keyed_stream(1, {}, Framing.CANONICAL, first_header, first=0, last=3)
-    checks = list_checks_of(operator("op", 1, 4, keyed=(keyed, known)), operator("op", 1, 4, keyed=(new,)))
+    stream_without_groups = keyed_stream(1, {}, Framing.CANONICAL, first_header, first=0, last=3)
+    checks = list_checks_of(
+        operator("op", 1, 4, keyed=(keyed, stream_without_groups)), operator("op", 1, 4, keyed=(new,))
+    )
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0], [1], [2], [3]]
     assert all(pair.id_map == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
     heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first_header, first=0, last=3)
@@ -238,8 +240,8 @@ def directory(subtask: int, key_groups: KeyGroupRange, *names: str) -> Database:
 
 
 def operator_with_directories(parallelism: int, *names: str) -> Operator:
-    owns = [key_group_range(MAX_PARALLELISM, parallelism, i) for i in range(parallelism)]
-    databases = tuple(directory(i, own, *names) for i, own in enumerate(owns))
+    ranges = [key_group_range(MAX_PARALLELISM, parallelism, i) for i in range(parallelism)]
+    databases = tuple(directory(i, own, *names) for i, own in enumerate(ranges))
     return operator("op", parallelism, MAX_PARALLELISM, databases=databases)
 
 

@@ -43,41 +43,41 @@ def savepoint(parallelism: int = 2, *, properties: bytes = CANONICAL, **more: An
     return with_properties(snapshot(operator("a", parallelism, **keyed), operator("b", parallelism)), properties)
 
 
-def with_properties(before: Snapshot, properties: bytes) -> Snapshot:
-    return replace(before, metadata=replace(before.metadata, properties=properties))
+def with_properties(original: Snapshot, properties: bytes) -> Snapshot:
+    return replace(original, metadata=replace(original.metadata, properties=properties))
 
 
-def edit_operator(before: Snapshot, index: int, change: Callable[[Operator], Operator]) -> Snapshot:
-    operators = tuple(change(unchanged) if i == index else unchanged for i, unchanged in enumerate(before.operators))
-    return replace(before, operators=operators)
+def edit_operator(original: Snapshot, index: int, change: Callable[[Operator], Operator]) -> Snapshot:
+    operators = tuple(change(unchanged) if i == index else unchanged for i, unchanged in enumerate(original.operators))
+    return replace(original, operators=operators)
 
 
 def entry_change(index: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields in the entry of an operator."""
 
-    def change(before: Snapshot) -> Snapshot:
+    def change(original: Snapshot) -> Snapshot:
         return edit_operator(
-            before, index, lambda unchanged: replace(unchanged, entry=replace(unchanged.entry, **fields))
+            original, index, lambda unchanged: replace(unchanged, entry=replace(unchanged.entry, **fields))
         )
 
     return change
 
 
 def metadata_change(**fields: Any) -> Callable[[Snapshot], Snapshot]:
-    return lambda before: replace(before, metadata=replace(before.metadata, **fields))
+    return lambda original: replace(original, metadata=replace(original.metadata, **fields))
 
 
 def operator_change(**fields: Any) -> Callable[[Snapshot], Snapshot]:
     """Return a change of fields of the stateless operator other than its entry."""
-    return lambda before: edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
+    return lambda original: edit_operator(original, STATELESS, lambda unchanged: replace(unchanged, **fields))
 
 
-def with_first_finished(before: Snapshot) -> Snapshot:
+def with_first_finished(original: Snapshot) -> Snapshot:
     def change(entry: OperatorState) -> OperatorState:
         first, *rest = entry.subtasks
         return replace(entry, subtasks=(replace(first, finished=True, state=None), *rest))
 
-    return edit_operator(before, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
+    return edit_operator(original, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
 
 
 OTHER_HANDLE = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)
@@ -92,9 +92,12 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "master states": (metadata_change(masters=(MasterState(0, "hook", b""),)), "master states"),
     "no properties": (metadata_change(properties=b""), "properties of another kind of snapshot"),
     "properties of another kind": (metadata_change(properties=NATIVE), "properties of another kind of snapshot"),
-    "files missing": (lambda before: replace(before, missing_files=("/target/1",)), "files of the result are missing"),
-    "an operator lost": (lambda before: replace(before, operators=before.operators[:1]), "operators"),
-    "operators exchanged": (lambda before: replace(before, operators=before.operators[::-1]), "operators"),
+    "files missing": (
+        lambda original: replace(original, missing_files=("/target/1",)),
+        "files of the result are missing",
+    ),
+    "an operator lost": (lambda original: replace(original, operators=original.operators[:1]), "operators"),
+    "operators exchanged": (lambda original: replace(original, operators=original.operators[::-1]), "operators"),
     "name": (entry_change(STATELESS, name="other"), "name"),
     "uid": (entry_change(STATELESS, uid="other"), "uid"),
     "coordinator": (entry_change(STATELESS, coordinator=InlineStream("c", b"x")), "coordinator"),
@@ -133,7 +136,7 @@ def test_finished_subtask_that_runs_in_the_result_is_found() -> None:
 def test_order_of_listed_subtasks_is_ignored() -> None:
     def with_finished(*indices: int) -> Callable[[Snapshot], Snapshot]:
         subtasks = tuple(Subtask(i, True, None) for i in indices)
-        return lambda before: entry_change(STATELESS, subtasks=subtasks)(before)
+        return lambda original: entry_change(STATELESS, subtasks=subtasks)(original)
 
     check_metadata(with_finished(0, 1)(savepoint()), with_finished(1, 0)(savepoint()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
@@ -248,11 +251,11 @@ def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
 
 
 def test_reference_to_a_file_of_the_base_is_one_to_the_planned_version() -> None:
-    planned = {"/base/old.sst": Pin(10, mtime_ns=7)}
-    check_references(snapshot(), snapshot_with_file("/base/old.sst", Pin(10, mtime_ns=7)), planned)
+    planned_pins = {"/base/old.sst": Pin(10, mtime_ns=7)}
+    check_references(snapshot(), snapshot_with_file("/base/old.sst", Pin(10, mtime_ns=7)), planned_pins)
     for uri, pin in (("/base/old.sst", Pin(10, mtime_ns=8)), ("/base/other.sst", Pin(10, mtime_ns=7))):
         with pytest.raises(IntegrityError, match="does not belong to the source or to a base"):
-            check_references(snapshot(), snapshot_with_file(uri, pin), planned)
+            check_references(snapshot(), snapshot_with_file(uri, pin), planned_pins)
 
 
 def test_surplus_files_in_the_target_are_refused() -> None:

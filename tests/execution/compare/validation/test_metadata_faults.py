@@ -31,7 +31,7 @@ def changes_of_field(field: str) -> Callable[[object], Callable[[Metadata], Meta
 def change_of_first_keyed(change: Callable[[OperatorState], OperatorState]) -> Callable[[Metadata], Metadata]:
     """Return a change of the first operator with keyed state."""
 
-    def changed(metadata: Metadata) -> Metadata:
+    def with_changed_operator(metadata: Metadata) -> Metadata:
         operators = list(metadata.operators)
         i = next(
             i for i, entry in enumerate(operators) if any(s.state and s.state.managed_keyed for s in entry.subtasks)
@@ -39,7 +39,7 @@ def change_of_first_keyed(change: Callable[[OperatorState], OperatorState]) -> C
         operators[i] = change(operators[i])
         return replace(metadata, operators=tuple(operators))
 
-    return changed
+    return with_changed_operator
 
 
 def exchange_subtasks(entry: OperatorState) -> OperatorState:
@@ -98,11 +98,11 @@ def test_handle_that_points_outside_the_target_is_found(
         else RelativeFileStream(stored_path, size)
     )
 
-    def changed(handle: object) -> KeyGroupsHandle:
+    def with_outside_stream(handle: object) -> KeyGroupsHandle:
         assert isinstance(handle, KeyGroupsHandle)
         return replace(handle, stream=outside_stream)
 
-    result.edit_handle(place, changed)
+    result.edit_handle(place, with_outside_stream)
     assert_found(result)
 
 

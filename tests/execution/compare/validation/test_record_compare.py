@@ -179,8 +179,8 @@ def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
     chunks, first_reads = SnapshotFiles.chunks, [True]
 
     def cut_first_read(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
-        read = b"".join(chunks(files, extent, *more))
-        yield read[:20] if first_reads and first_reads.pop() else read
+        data = b"".join(chunks(files, extent, *more))
+        yield data[:20] if first_reads and first_reads.pop() else data
 
     monkeypatch.setattr(SnapshotFiles, "chunks", cut_first_read)
     with pytest.raises(StoreError, match=f"two reads of the {side} differ"):

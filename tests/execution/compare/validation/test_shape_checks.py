@@ -52,9 +52,9 @@ def keyed_operator(parallelism: int, max_parallelism: int = MAX_PARALLELISM, **s
     return operator("op", parallelism, max_parallelism, keyed=streams)
 
 
-def edit_stream(before: Operator, index: int, **fields: Any) -> Operator:
-    streams = (replace(unchanged, **fields) if i == index else unchanged for i, unchanged in enumerate(before.keyed))
-    return replace(before, keyed=tuple(streams))
+def edit_stream(original: Operator, index: int, **fields: Any) -> Operator:
+    streams = (replace(unchanged, **fields) if i == index else unchanged for i, unchanged in enumerate(original.keyed))
+    return replace(original, keyed=tuple(streams))
 
 
 def raw_streams(

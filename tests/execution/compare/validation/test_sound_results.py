@@ -35,13 +35,13 @@ def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     assert second_certificate.candidate_sha256 == certificate.candidate_sha256
     assert msgspec.to_builtins(second_certificate.document()).keys() == fields("certificate")
     assert second_certificate.operators == certificate.operators
-    moved = tmp_path / "moved"
-    target.rename(moved)
-    assert validate_published(plan.source, str(moved), shared_processes()).operators == certificate.operators
-    metadata = moved / "_metadata"
+    moved_target = tmp_path / "moved"
+    target.rename(moved_target)
+    assert validate_published(plan.source, str(moved_target), shared_processes()).operators == certificate.operators
+    metadata = moved_target / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"\0\0\0\x03", b"\0\0\0\x02", 1))
     with pytest.raises(IntegrityError) as caught:
-        validate_published(plan.source, str(moved), shared_processes())
+        validate_published(plan.source, str(moved_target), shared_processes())
     assert "nothing was published" not in str(caught.value)
 
 

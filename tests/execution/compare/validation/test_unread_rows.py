@@ -105,12 +105,12 @@ def begin_late(file: LiveFile) -> LiveFile:
 
 
 def manifest_change(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
-    def changed(data: bytes) -> bytes:
+    def changed_manifest(data: bytes) -> bytes:
         manifest = read_manifest(data, "MANIFEST")
         families = tuple(replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
         return write_manifest(replace(manifest, column_families=families), "MANIFEST")
 
-    return changed
+    return changed_manifest
 
 
 def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_files(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ CRC64NVME = CRCS["CRC64NVME"]
 
 def keyed_and_files(parallelism: int, first_file_number: int = 1) -> tuple[Operator, dict[int, bytes]]:
     """Return an operator and the bytes of its files by number. Every key group has ten bytes of its own."""
-    owns = (own_stream(i, parallelism, MAX_PARALLELISM, Framing.CANONICAL) for i in range(parallelism))
-    streams = tuple(keyed_in_file(stream, first_file_number + i) for i, stream in enumerate(owns))
+    own_streams = (own_stream(i, parallelism, MAX_PARALLELISM, Framing.CANONICAL) for i in range(parallelism))
+    streams = tuple(keyed_in_file(stream, first_file_number + i) for i, stream in enumerate(own_streams))
     data = {
         stream.extent.file: b"".join(b"group %04d" % group for group, _ in stream.present_groups) for stream in streams
     }
@@ -189,11 +189,11 @@ def test_elements_that_do_not_read_the_same_twice_raise_store_error(
     chunks, first_reads = SnapshotFiles.chunks, [True]
 
     def flip_first_read(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
-        read = b"".join(chunks(files, extent, *more))
+        data = b"".join(chunks(files, extent, *more))
         if files.uri(extent).endswith(f"/{side_name}/50") and first_reads:
             first_reads.clear()
-            read = bytes([read[0] ^ 1]) + read[1:]
-        yield read
+            data = bytes([data[0] ^ 1]) + data[1:]
+        yield data
 
     monkeypatch.setattr(SnapshotFiles, "chunks", flip_first_read)
     with pytest.raises(StoreError, match=f"two reads of the {side_name} differ"):
@@ -312,10 +312,10 @@ def test_metadata_references_and_surplus_files_are_compared_before_state(
 
 
 def test_streams_are_checked_where_records_move(pair: SnapshotPair) -> None:
-    def changed(operator: Operator) -> Operator:
+    def with_other_max_parallelism(operator: Operator) -> Operator:
         return replace(operator, entry=replace(operator.entry, max_parallelism=16)) if operator.keyed else operator
 
-    result = replace(pair.result, operators=tuple(map(changed, pair.result.operators)))
+    result = replace(pair.result, operators=tuple(map(with_other_max_parallelism, pair.result.operators)))
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):
         compare_snapshots(pair.source, result, {})
 
@@ -323,8 +323,8 @@ def test_streams_are_checked_where_records_move(pair: SnapshotPair) -> None:
 def test_streams_of_timers_are_checked_where_records_move(pair: SnapshotPair) -> None:
     def timer_operator(parallelism: int, max_parallelism: int) -> Operator:
         service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
-        owns = (own_stream(i, parallelism, max_parallelism, Framing.RAW) for i in range(parallelism))
-        raw = tuple(replace(own, timer_services=(service,)) for own in owns)
+        own_streams = (own_stream(i, parallelism, max_parallelism, Framing.RAW) for i in range(parallelism))
+        raw = tuple(replace(own, timer_services=(service,)) for own in own_streams)
         return operator("timers", parallelism, max_parallelism, raw_keyed=raw)
 
     source = replace(pair.source, operators=(timer_operator(2, MAX_PARALLELISM),))

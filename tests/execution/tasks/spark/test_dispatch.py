@@ -83,7 +83,9 @@ def test_call_to_a_stopped_spark_is_a_store_error() -> None:
     assert (type(error), error.what, error.found) == (StoreError, "Spark has stopped", cause)
 
 
-@pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])
-def test_lost_connection_to_the_jvm_is_a_store_error(lost: Exception) -> None:
+@pytest.mark.parametrize(
+    "connection_error", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()]
+)
+def test_lost_connection_to_the_jvm_is_a_store_error(connection_error: Exception) -> None:
     with pytest.raises(StoreError, match="Spark's JVM has ended"), raise_spark_errors():
-        raise lost
+        raise connection_error

@@ -82,7 +82,8 @@ def write_all(plan: Plan, part_works: Sequence[PartsWork], content: bytes, chunk
             assert sink.size == part_work.size
             receipts = sink.close()
             assert receipts == [
-                f"receipt {number}" for number in range(part_work.part_number, part_work.part_number + len(receipts))
+                f"receipt {part_number}"
+                for part_number in range(part_work.part_number, part_work.part_number + len(receipts))
             ]
             position += part_work.size
         for merge in merges(part_works):
@@ -113,11 +114,11 @@ def test_every_byte_is_written_once_and_in_its_place(
     parts = write_all(plan, part_works, content, chunk_bytes).parts
     assert sorted(parts) == list(range(1, len(parts) + 1))
     position = 0
-    for number in sorted(parts):
-        offset, data = parts[number]
+    for part_number in sorted(parts):
+        offset, data = parts[part_number]
         assert offset == position
         assert data == content[position : position + len(data)]
-        assert number == len(parts) or len(data) >= smallest_part
+        assert part_number == len(parts) or len(data) >= smallest_part
         assert 0 < len(data) < smallest_part + 3 * part_size, "a task holds a part that is too large"
         position += len(data)
     assert position == len(content)
