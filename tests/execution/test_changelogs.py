@@ -157,8 +157,8 @@ def test_state_header_that_differs_at_the_second_read_is_refused(name: str) -> N
     part = source.place.base[0]
     assert part.header is not None
     first, *others = part.header.states
-    misread = replace(part.header, states=(replace(first, name="coufts"), *others))
-    place = structs.replace(source.place, base=(structs.replace(part, header=misread), *source.place.base[1:]))
+    misread_header = replace(part.header, states=(replace(first, name="coufts"), *others))
+    place = structs.replace(source.place, base=(structs.replace(part, header=misread_header), *source.place.base[1:]))
     with pytest.raises(SnapshotError, match="that the changelog's header does not have") as caught:
         list(SourceReader(snapshot.contents).batches(source._replace(place=place)))
     assert caught.value.state == "coufts"

@@ -91,9 +91,11 @@ def test_metadata_cut_at_any_byte_raises_snapshot_error_with_offset(source: Path
 @in_shares
 @pytest.mark.parametrize("length", [0x7FFFFFFF, -1, 1 << 24])
 def test_wrong_length_at_any_place_is_refused_or_copied(source: Path, length: int, share: Share[int]) -> None:
-    planted = length.to_bytes(4, "big", signed=True)
+    length_bytes = length.to_bytes(4, "big", signed=True)
     with limited_memory():
-        plan_makers = damage_everywhere(source, lambda data, at: data[:at] + planted + data[at + 4 :], share, step=17)
+        plan_makers = damage_everywhere(
+            source, lambda data, at: data[:at] + length_bytes + data[at + 4 :], share, step=17
+        )
     for make_plan in plan_makers[::25]:
         assert_faithful_or_refused(make_plan())
 

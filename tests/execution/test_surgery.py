@@ -240,11 +240,13 @@ def test_dropped_state_is_missing_and_its_operator_stays(
 
 def _any_states(snapshot: Snapshot) -> list[str]:
     """Return a keyed state and an operator state that can be dropped."""
-    keyed = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
-    listed = next(o for o in snapshot.operators if any(s.elements for e in o.element_streams for s in e.states))
+    keyed_operator = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
+    operator_with_elements = next(
+        o for o in snapshot.operators if any(s.elements for e in o.element_streams for s in e.states)
+    )
     return [
-        f"{keyed.operator_id}:{keyed.keyed[0].state_names[0]}",
-        f"{listed.operator_id}:{next(s.name for e in listed.element_streams for s in e.states)}",
+        f"{keyed_operator.operator_id}:{keyed_operator.keyed[0].state_names[0]}",
+        f"{operator_with_elements.operator_id}:{next(s.name for e in operator_with_elements.element_streams for s in e.states)}",
     ]
 
 

@@ -74,13 +74,13 @@ def test_flipped_bit_raises_an_error_or_is_moved_as_it_is(source: Path, max_para
 @place_count
 @pytest.mark.parametrize("length", [0x7FFFFFFF, slow(0x10000000)])
 def test_wrong_length_at_any_place_takes_little_memory(source: Path, length: int, place_count: int) -> None:
-    planted = length.to_bytes(4, "big", signed=True)
+    length_bytes = length.to_bytes(4, "big", signed=True)
     tracemalloc.start()
     try:
         for file in keyed_files(source)[:2]:
             data = file.read_bytes()
             for position in range(7, len(data) - 4, max(1, len(data) // place_count)):
-                file.write_bytes(data[:position] + planted + data[position + 4 :])
+                file.write_bytes(data[:position] + length_bytes + data[position + 4 :])
                 result = outcome(source, "1000")
                 assert isinstance(result, Plan) or result.exit_code in (3, 4), result
             file.write_bytes(data)

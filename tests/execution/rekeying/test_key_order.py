@@ -33,7 +33,7 @@ records = st.builds(
     ),
 )
 batches = st.builds(
-    lambda moving, size: list(batched(moving, size)),
+    lambda records, size: list(batched(records, size)),
     st.lists(
         records, min_size=1, max_size=60, unique_by=lambda each: (each.key_group, each.record.state, each.record.key)
     ),

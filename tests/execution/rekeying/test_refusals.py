@@ -99,9 +99,9 @@ def test_flipped_bit_of_a_key_is_refused(max_parallelism: str, run: Callable[[Pl
     spoiled = Spoiled(source)
     records = spoiled.records()
     index = next(i for i, record in enumerate(records) if record.key[0] > 3)
-    chosen = records[index]
+    old_record = records[index]
     assert spoiled.stream.parsed is not None
-    changed_record = chosen._replace(key=chosen.key[:2] + bytes([chosen.key[2] ^ 1]) + chosen.key[3:])
+    changed_record = old_record._replace(key=old_record.key[:2] + bytes([old_record.key[2] ^ 1]) + old_record.key[3:])
     spoiled.write(
         write_group(spoiled.key_group, [*records[:index], changed_record, *records[index + 1 :]], MAX_PARALLELISM)
     )
@@ -198,11 +198,11 @@ def test_hash_rule_that_is_wrong_for_a_single_key_is_refused(
     right_rule = composite_key.walk_keys
 
     def wrong_rule(program: object, data: object, starts: object, limits: object) -> object:
-        walked = right_rule(program, data, starts, limits)  # type: ignore[arg-type]
+        walk = right_rule(program, data, starts, limits)  # type: ignore[arg-type]
         for i, (start, limit) in enumerate(zip(starts.tolist(), limits.tolist(), strict=True)):  # type: ignore[attr-defined]
-            if walked.hash_codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
-                walked.hash_codes[i] ^= 1
-        return walked
+            if walk.hash_codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
+                walk.hash_codes[i] ^= 1
+        return walk
 
     monkeypatch.setattr(composite_key, "walk_keys", wrong_rule)
     error = refusal_of(plan_for(source, max_parallelism))

@@ -105,12 +105,12 @@ def test_state_ids_are_translated(compressed: bool, comparer: MakeComparer) -> N
     def stored(data: bytes) -> bytes:
         return plain_stream(data) if compressed else data
 
-    source, result, wrong = (stored(group_of_two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
+    source, result, wrong_result = (stored(group_of_two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
     whole = Extent(1, 0, len(source))
     pair = GroupPair(0, whole, whole, (1, 0), compressed)
     assert comparer(source, result)(group_check((pair,))).item_count == 1
     with pytest.raises(IntegrityError, match="key group 0"):
-        comparer(source, wrong)(group_check((pair,)))
+        comparer(source, wrong_result)(group_check((pair,)))
 
 
 def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:

@@ -25,8 +25,8 @@ SPLIT = DistributionMode.SPLIT_DISTRIBUTE
 
 def operator_with_states(uid: str, *names: str) -> Operator:
     """Return an operator with two elements of each state."""
-    listed = read_keyed_header(keyed_header(*map(keyed_state, names)), "").states
-    header = OperatorStateHeader(6, compressed=False, list_states=listed, broadcast_states=())
+    states = read_keyed_header(keyed_header(*map(keyed_state, names)), "").states
+    header = OperatorStateHeader(6, compressed=False, list_states=states, broadcast_states=())
     return operator(uid, elements=(element_stream(0, dict.fromkeys(names, (SPLIT, 2)), header),))
 
 
@@ -158,8 +158,8 @@ def test_files_of_dropped_operator_may_vanish_or_appear_after_planning() -> None
 
 
 def test_declared_id_that_is_not_the_hash_of_its_uid_is_refused() -> None:
-    wrong = replace(renamed("one", "uno"), uid="due")
-    surgery = Surgery((wrong,))
+    wrong_rename = replace(renamed("one", "uno"), uid="due")
+    surgery = Surgery((wrong_rename,))
     error = assert_refused(apply_surgery(SOURCE, surgery), surgery, "id of the uid 'due': result and source differ")
     assert (error.operator, error.expected) == ("one", operator_id_of_uid("due"))
 

@@ -242,5 +242,7 @@ def test_first_five_differing_partitions_are_named_in_order(by_directory: Offset
     )
     with pytest.raises(IntegrityError) as caught:
         by_directory.check(old, new)
-    for listed, shift in ((caught.value.expected, 0), (caught.value.found, 1)):
-        assert listed == ", ".join(f"orders-{partition} from {10 * partition + shift}" for partition in range(3, 8))
+    for listed_partitions, shift in ((caught.value.expected, 0), (caught.value.found, 1)):
+        assert listed_partitions == ", ".join(
+            f"orders-{partition} from {10 * partition + shift}" for partition in range(3, 8)
+        )

@@ -83,12 +83,12 @@ def test_one_element_lost_and_another_doubled_are_found(mode: DistributionMode, 
 @pytest.mark.parametrize("mode", DistributionMode)
 def test_state_missing_in_a_subtask_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
-    chosen = find_spot(result, Slot.OPERATOR, mode)
-    elements = result.elements(chosen.place)
-    del elements[chosen.state]
-    result.write_elements(chosen.place, elements)
+    spot = find_spot(result, Slot.OPERATOR, mode)
+    elements = result.elements(spot.place)
+    del elements[spot.state]
+    result.write_elements(spot.place, elements)
     error = assert_found(result)
-    assert error.state == chosen.state
+    assert error.state == spot.state
 
 
 def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None:
@@ -104,10 +104,10 @@ def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None
 def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
     """The added element lies before the right one, and of a broadcast state Flink reads only the first."""
     result = result_of(CANONICAL)
-    chosen = find_spot(result, Slot.OPERATOR, mode)
-    assert isinstance(chosen.place.stream, ElementStream)
-    begin, added = len(chosen.place.stream.header), b"another one"
-    data = chosen.place.path.read_bytes()
+    spot = find_spot(result, Slot.OPERATOR, mode)
+    assert isinstance(spot.place.stream, ElementStream)
+    begin, added = len(spot.place.stream.header), b"another one"
+    data = spot.place.path.read_bytes()
 
     def with_added_offset(handle: object) -> OperatorHandle:
         assert isinstance(handle, OperatorHandle)
@@ -115,13 +115,13 @@ def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode
             replace(state, offsets=tuple(offset + len(added) for offset in state.offsets)) for state in handle.states
         ]
         states = [
-            replace(state, offsets=(begin, *state.offsets)) if state.name == chosen.state else state for state in states
+            replace(state, offsets=(begin, *state.offsets)) if state.name == spot.state else state for state in states
         ]
-        stream = RelativeFileStream(chosen.place.path.name, len(data) + len(added))
+        stream = RelativeFileStream(spot.place.path.name, len(data) + len(added))
         return replace(handle, states=tuple(states), stream=stream)
 
-    result.edit_handle(chosen.place, with_added_offset)
-    chosen.place.path.write_bytes(data[:begin] + added + data[begin:])
+    result.edit_handle(spot.place, with_added_offset)
+    spot.place.path.write_bytes(data[:begin] + added + data[begin:])
     assert_found(result)
 
 

@@ -162,7 +162,7 @@ def test_planted_fault_is_found(
 
 
 @pytest.fixture(scope="module")
-def rewritten(tmp_path_factory: pytest.TempPathFactory) -> SpoiltResult:
+def rewritten_result(tmp_path_factory: pytest.TempPathFactory) -> SpoiltResult:
     """Return a result whose directories RocksDB has rewritten, so that they are proven by records."""
     folder = tmp_path_factory.mktemp("rewritten")
     source = relocated(NATIVE, folder / "source")
@@ -186,11 +186,11 @@ def end_early(file: LiveFile) -> LiveFile:
     ("change", "message"), [(begin_late, "begins after its first row"), (end_early, "ends before its last row")]
 )
 def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
-    change: Callable[[LiveFile], LiveFile], message: str, rewritten: SpoiltResult, tmp_path: Path
+    change: Callable[[LiveFile], LiveFile], message: str, rewritten_result: SpoiltResult, tmp_path: Path
 ) -> None:
     """A job would not find these rows, though iterators see all of them."""
-    shutil.copytree(rewritten.target, tmp_path / "target")
-    spoilt = SpoiltResult(rewritten.source, tmp_path / "target")
+    shutil.copytree(rewritten_result.target, tmp_path / "target")
+    spoilt = SpoiltResult(rewritten_result.source, tmp_path / "target")
     spoilt.change(0, change)
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(

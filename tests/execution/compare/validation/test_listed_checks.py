@@ -76,9 +76,9 @@ def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
     )
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0], [1], [2], [3]]
     assert all(pair.id_map == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
-    heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first_header, first=0, last=3)
-    filled = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first_header, first=0, last=3)
-    checks = list_checks_of(operator("op", 1, 4, keyed=(heap,)), operator("op", 1, 4, keyed=(filled,)))
+    heap_stream = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first_header, first=0, last=3)
+    filled_stream = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first_header, first=0, last=3)
+    checks = list_checks_of(operator("op", 1, 4, keyed=(heap_stream,)), operator("op", 1, 4, keyed=(filled_stream,)))
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0, 1], [2], [3]]
     assert [weight for weight, _ in checks.units] == [40, 10, 10]
 
