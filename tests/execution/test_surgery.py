@@ -246,7 +246,8 @@ def _any_states(snapshot: Snapshot) -> list[str]:
     )
     return [
         f"{keyed_operator.operator_id}:{keyed_operator.keyed[0].state_names[0]}",
-        f"{operator_with_elements.operator_id}:{next(s.name for e in operator_with_elements.element_streams for s in e.states)}",
+        f"{operator_with_elements.operator_id}:"
+        f"{next(s.name for e in operator_with_elements.element_streams for s in e.states)}",
     ]
 
 
