@@ -43,9 +43,9 @@ class Account:
             self.issued_count += 1
             expiry = datetime.now(UTC) + timedelta(minutes=9)
             return {
-                "access_key": f"KEY{self.issued}",
+                "access_key": f"KEY{self.issued_count}",
                 "secret_key": "not-a-secret",
-                "token": f"token-{self.issued}",
+                "token": f"token-{self.issued_count}",
                 "expiry_time": expiry.isoformat(),
             }
 
