@@ -55,7 +55,7 @@ class TwoSides:
 
     def prove(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoreChecksums:
         """Prove the checks. File 0 is `_metadata`, whose bytes the snapshot holds."""
-        listed_checks = Checks([(7, group_check) for group_check in checks], [])
+        listed_checks = Checks([(7, check) for check in checks], [])
         return prove_by_checksums(
             self.side("source", [b"_metadata", *source]), self.side("result", [b"_metadata", *result]), listed_checks
         )
