@@ -30,18 +30,18 @@ from support.tables import Reads
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    counted = Reads()
-    monkeypatch.setattr(snapshot_files, "open_store", counted.open)
-    return counted
+    store_reads = Reads()
+    monkeypatch.setattr(snapshot_files, "open_store", store_reads.open)
+    return store_reads
 
 
-def sample(snapshot: Snapshot, of: Operator) -> KeySample:
-    return sample_keys(of, snapshot.contents)
+def sample(snapshot: Snapshot, source_operator: Operator) -> KeySample:
+    return sample_keys(source_operator, snapshot.contents)
 
 
-def keys(sampled: KeySample) -> list[tuple[int, bytes]]:
-    places = zip(sampled.starts.tolist(), sampled.limits.tolist(), sampled.groups.tolist(), strict=True)
-    return [(group, sampled.data[start:limit].tobytes()) for start, limit, group in places]
+def group_key_pairs(sampled: KeySample) -> list[tuple[int, bytes]]:
+    bounds = zip(sampled.starts.tolist(), sampled.limits.tolist(), sampled.groups.tolist(), strict=True)
+    return [(group, sampled.data[start:limit].tobytes()) for start, limit, group in bounds]
 
 
 @pytest.mark.parametrize(("size", "value_size"), [(100_000, 1000), (12 << 20, 1000), (3 << 20, 10), (9 << 20, 1 << 17)])
@@ -62,29 +62,33 @@ def test_sample_of_a_large_snapshot_reads_little(
         assert sampled.groups.max() - sampled.groups.min() > 100
 
 
-CANONICAL = [
-    (name, of)
+CANONICAL_OPERATORS = [
+    (name, operator)
     for name in ("2-clicks", "2-lazy", "2-canonical-compressed", "1.20-windows", "2-sql")
-    for of in opened(name).operators
-    if of.keyed and of.keyed[0].parsed
+    for operator in opened(name).operators
+    if operator.keyed and operator.keyed[0].parsed
 ]
 
 
-@pytest.mark.parametrize(("name", "of"), CANONICAL, ids=[f"{name} {of.label}" for name, of in CANONICAL])
-def test_sampled_keys_are_keys_of_records(name: str, of: Operator) -> None:
+@pytest.mark.parametrize(
+    ("name", "source_operator"),
+    CANONICAL_OPERATORS,
+    ids=[f"{name} {source_operator.label}" for name, source_operator in CANONICAL_OPERATORS],
+)
+def test_sampled_keys_are_keys_of_records(name: str, source_operator: Operator) -> None:
     snapshot = opened(name)
     expected = set()
-    for stream in of.keyed:
+    for stream in source_operator.keyed:
         assert stream.parsed is not None
         offsets = key_offsets(stream.parsed)
         for extent in filter(None, stream.groups):
             data = content(snapshot, extent)
             data = FramedDecompressor().feed(data) if stream.parsed.compressed else data
-            expected |= {(g, r.key[offsets[r.state] :]) for g, r in read_group(data, of.max_parallelism)}
-    sampled = set(keys(sample(snapshot, of)))
+            expected |= {(g, r.key[offsets[r.state] :]) for g, r in read_group(data, source_operator.max_parallelism)}
+    sampled = set(group_key_pairs(sample(snapshot, source_operator)))
     assert sampled
     assert sampled <= expected
-    if sum(extent is not None for stream in of.keyed for extent in stream.groups) <= 64:
+    if sum(extent is not None for stream in source_operator.keyed for extent in stream.groups) <= 64:
         assert sampled == expected
 
 
@@ -92,7 +96,7 @@ VALUE = keyed("value", VOID_NAMESPACE)
 TIMERS = timers("_timer_state/event_user-timers", LONG, VOID_NAMESPACE)
 
 
-def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
+def operator_and_files(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
     """Return an operator with a stream for each (states, content, compressed); stream i has only key group 5 + i."""
     files, streams_so_far = [], []
     for i, (states, group, compressed) in enumerate(streams):
@@ -110,43 +114,43 @@ def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[
 def test_state_ids_are_looked_up_in_the_header_of_each_stream(tmp_path: Path) -> None:
     """A timer in one stream has the id of a value in the other, and one stream has fewer states."""
     key = bytes(range(8)) + b"\0"
-    plain, timed = Record(0, key, b"v"), Record(0, timer(7, key, b""), b"")
-    of, files = operator_with(
+    value_record, timer_record = Record(0, key, b"v"), Record(0, timer(7, key, b""), b"")
+    source_operator, files = operator_and_files(
         tmp_path,
-        (VALUE, write_group(5, [plain], 128), False),
-        (TIMERS, write_group(6, [timed], 128), False),
+        (VALUE, write_group(5, [value_record], 128), False),
+        (TIMERS, write_group(6, [timer_record], 128), False),
     )
-    assert keys(sample_keys(of, files)) == [(5, key), (6, key)]
+    assert group_key_pairs(sample_keys(source_operator, files)) == [(5, key), (6, key)]
 
 
 def test_operator_without_keyed_state_gives_an_empty_sample() -> None:
-    assert keys(sample_keys(operator("of mine", 2), SnapshotFiles(()))) == []
+    assert group_key_pairs(sample_keys(operator("of mine", 2), SnapshotFiles(()))) == []
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_broken_framing_is_refused_with_its_file(compressed: bool, tmp_path: Path) -> None:
     group = write_group(5, [Record(0, bytes(9), b""), Record(1, bytes(9), b"")], 128)
     data = plain_stream(group) if compressed else group
-    of, files = operator_with(tmp_path, (VALUE, data, compressed))
+    source_operator, files = operator_and_files(tmp_path, (VALUE, data, compressed))
     with pytest.raises(SnapshotError, match="a state id that is not in the header") as caught:
-        sample_keys(of, files)
+        sample_keys(source_operator, files)
     assert caught.value.path == files.pinned_files[0][0]
-    at = of.keyed[0].groups[0]
-    assert at is not None
-    assert caught.value.offset == (None if compressed else at.start + group.index(b"\0\1\0"))
+    group_extent = source_operator.keyed[0].groups[0]
+    assert group_extent is not None
+    assert caught.value.offset == (None if compressed else group_extent.start + group.index(b"\0\1\0"))
 
 
 def test_damaged_compressed_group_is_refused_with_its_file(tmp_path: Path) -> None:
-    of, files = operator_with(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
+    source_operator, files = operator_and_files(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
     with pytest.raises(SnapshotError, match="checksum") as caught:
-        sample_keys(of, files)
+        sample_keys(source_operator, files)
     assert caught.value.path == files.pinned_files[0][0]
 
 
 @pytest.mark.parametrize("name", ["2-changelog-over-heap", "2-changelog-over-rocksdb"])
 def test_keys_are_sampled_from_the_base_of_a_changelog(name: str) -> None:
     snapshot = opened(name)
-    (of,) = (operator for operator in snapshot.operators if operator.changelogs)
-    sampled = keys(sample(snapshot, of))
+    (source_operator,) = (operator for operator in snapshot.operators if operator.changelogs)
+    sampled = group_key_pairs(sample(snapshot, source_operator))
     assert len({key for _, key in sampled}) > 20
-    assert all(any(group in changelog.key_groups for changelog in of.changelogs) for group, _ in sampled)
+    assert all(any(group in changelog.key_groups for changelog in source_operator.changelogs) for group, _ in sampled)

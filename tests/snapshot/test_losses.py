@@ -27,14 +27,14 @@ def header_of(name: str, namespace: bytes, kind: int = 0) -> KeyedHeader:
     return read_keyed_header(keyed_header(state(name, kind, options, serializers)), "")
 
 
-def in_rocksdb(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
+def rocksdb_operator(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
     raw = (own_stream(0, 1, 128, Framing.RAW),) if with_timers else ()
-    held = replace(database(0, 1, 128, 100), parsed=header)
-    return operator("windows", 1, databases=(held,), raw_keyed=raw)
+    parsed_database = replace(database(0, 1, 128, 100), parsed=header)
+    return operator("windows", 1, databases=(parsed_database,), raw_keyed=raw)
 
 
 @pytest.mark.parametrize(
-    ("name", "namespace", "warned"),
+    ("name", "namespace", "is_warned"),
     [
         ("window-contents", TIME_WINDOW, True),
         ("window-contents", GLOBAL_WINDOW, False),
@@ -43,18 +43,18 @@ def in_rocksdb(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
         ("eventQueuesStateName", VOID_NAMESPACE, True),
     ],
 )
-def test_state_that_needs_timers_and_has_none_is_reported(name: str, namespace: bytes, *, warned: bool) -> None:
-    warnings = list(lost_timer_warnings(snapshot(in_rocksdb(header_of(name, namespace)))))
-    assert bool(warnings) is warned
+def test_state_that_needs_timers_and_has_none_is_reported(name: str, namespace: bytes, *, is_warned: bool) -> None:
+    warnings = list(lost_timer_warnings(snapshot(rocksdb_operator(header_of(name, namespace)))))
+    assert bool(warnings) is is_warned
     assert all(warning.startswith("windows: ") for warning in warnings)
 
 
 def test_state_with_timers_on_the_heap_or_in_rocksdb_is_not_reported() -> None:
-    contents = header_of("window-contents", TIME_WINDOW)
-    assert not list(lost_timer_warnings(snapshot(in_rocksdb(contents, with_timers=True))))
-    queue = header_of("_timer_state/event_window-timers", TIME_WINDOW, kind=3)
-    both = replace(contents, states=(*contents.states, *queue.states))
-    assert not list(lost_timer_warnings(snapshot(in_rocksdb(both))))
+    contents_header = header_of("window-contents", TIME_WINDOW)
+    assert not list(lost_timer_warnings(snapshot(rocksdb_operator(contents_header, with_timers=True))))
+    timer_header = header_of("_timer_state/event_window-timers", TIME_WINDOW, kind=3)
+    joint_header = replace(contents_header, states=(*contents_header.states, *timer_header.states))
+    assert not list(lost_timer_warnings(snapshot(rocksdb_operator(joint_header))))
 
 
 def test_heap_streams_without_timers_are_not_reported() -> None:
@@ -62,7 +62,7 @@ def test_heap_streams_without_timers_are_not_reported() -> None:
     assert not list(lost_timer_warnings(snapshot(operator("windows", 1, keyed=(stream,)))))
 
 
-def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -> Snapshot:
+def snapshot_with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -> Snapshot:
     file = RocksdbFile("000009.sst", stream)
     handle = IncrementalHandle(5, 1, "backend", 0, 128, None, FileStream("/meta", 1), (file,), (), None)
     plain = operator("counts", 1)
@@ -72,13 +72,15 @@ def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -
 
 
 def test_missing_files_beside_the_metadata_of_a_checkpoint_are_reported() -> None:
-    relative, gone = RelativeFileStream("shared-1", 5), ("/jobs/chk-7/shared-1",)
-    (warning,) = mislaid_file_warnings(with_shared_file(relative, "/jobs/chk-7", gone))
+    relative_stream, missing = RelativeFileStream("shared-1", 5), ("/jobs/chk-7/shared-1",)
+    (warning,) = mislaid_file_warnings(snapshot_with_shared_file(relative_stream, "/jobs/chk-7", missing))
     assert warning.startswith(
         "1 files of RocksDB directories should be in /jobs/chk-7 and are not, such as /jobs/chk-7"
     )
-    assert not list(mislaid_file_warnings(with_shared_file(relative, "/jobs/chk-7", ())))
+    assert not list(mislaid_file_warnings(snapshot_with_shared_file(relative_stream, "/jobs/chk-7", ())))
     assert not list(
-        mislaid_file_warnings(with_shared_file(relative, "/jobs/savepoint-7", ("/jobs/savepoint-7/shared-1",)))
+        mislaid_file_warnings(
+            snapshot_with_shared_file(relative_stream, "/jobs/savepoint-7", ("/jobs/savepoint-7/shared-1",))
+        )
     )
-    assert not list(mislaid_file_warnings(with_shared_file(FileStream(gone[0], 5), "/jobs/chk-7", gone)))
+    assert not list(mislaid_file_warnings(snapshot_with_shared_file(FileStream(missing[0], 5), "/jobs/chk-7", missing)))

@@ -17,36 +17,36 @@ from support import snapshots
 from support.edited import edit_operators, relocated, with_streams
 from support.s3 import S3Server, put_files
 
-MOVED = [f"{line}-{name}" for line in ("1.20", "2") for name in ("rocksdb-incremental", "file-merging")]
-SAVEPOINT = "2-heap-native"
+MOVED_FIXTURES = [f"{line}-{name}" for line in ("1.20", "2") for name in ("rocksdb-incremental", "file-merging")]
+SAVEPOINT_FIXTURE = "2-heap-native"
 
 
 def checkpoint_below(folder: Path) -> Path:
     return next(folder.rglob("_metadata")).parent
 
 
-def moved_job(name: str, folder: Path) -> tuple[Path, Path]:
+def moved_checkpoint(name: str, folder: Path) -> tuple[Path, Path]:
     """(old, new) directory of a checkpoint; the old one is gone, and its handles name it."""
     old = relocated(name, folder / "old")
     shutil.move(folder / "old", folder / "new")
     return old, checkpoint_below(folder / "new")
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", MOVED_FIXTURES)
 def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path) -> None:
     original = open_snapshot(str(relocated(name, tmp_path / "kept")))
-    _, new = moved_job(name, tmp_path)
+    _, new = moved_checkpoint(name, tmp_path)
     snapshot = open_snapshot(str(new))
     assert not snapshot.missing_files
     assert snapshot.moved_paths
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in snapshot.files)
     assert [pin.size for _, pin in snapshot.files[1:]] == [pin.size for _, pin in original.files[1:]]
     assert snapshot.bytes == original.bytes
-    assert any(f"below {new.parent}" in text for text in findings(snapshot))
+    assert any(f"below {new.parent}" in finding for finding in findings(snapshot))
 
 
 def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> None:
-    _, new = moved_job(MOVED[0], tmp_path)
+    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
     snapshot = open_snapshot(str(new))
     reopened = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
     assert reopened.files == snapshot.files
@@ -55,20 +55,20 @@ def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> No
 
 
 def test_copied_checkpoint_is_refused_while_the_old_place_has_files(tmp_path: Path) -> None:
-    old = relocated(MOVED[0], tmp_path / "old")
+    old = relocated(MOVED_FIXTURES[0], tmp_path / "old")
     shutil.copytree(tmp_path / "old", tmp_path / "new")
     new = checkpoint_below(tmp_path / "new")
     with pytest.raises(SnapshotError) as caught:
         open_snapshot(str(new))
     assert "--moved" in str(caught.value.advice)
-    allowed = open_snapshot(str(new), [str(old.parent)])
-    assert not allowed.moves
+    allowed_snapshot = open_snapshot(str(new), [str(old.parent)])
+    assert not allowed_snapshot.moves
     moved_snapshot = open_snapshot(str(new), moves=[Move(str(old.parent), str(new.parent))])
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in moved_snapshot.files)
 
 
 def test_file_of_another_size_is_not_taken_for_a_moved_one(tmp_path: Path) -> None:
-    _, new = moved_job(MOVED[0], tmp_path)
+    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
     for path in (new.parent / "shared").iterdir():
         path.write_bytes(path.read_bytes() + b"x")
     for path in new.iterdir():
@@ -79,7 +79,7 @@ def test_file_of_another_size_is_not_taken_for_a_moved_one(tmp_path: Path) -> No
 
 
 def test_two_possible_places_of_moved_files_are_refused(tmp_path: Path) -> None:
-    _, new = moved_job(MOVED[0], tmp_path)
+    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
     for path in (new.parent / "shared").iterdir():
         shutil.copy(path, new / path.name)
     with pytest.raises(SnapshotError) as caught:
@@ -89,13 +89,13 @@ def test_two_possible_places_of_moved_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_checkpoint_copied_to_another_bucket_is_read(tmp_path: Path, s3: S3Server) -> None:
-    _, new = moved_job(MOVED[0], tmp_path)
+    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
     s3.create_bucket("replica")
-    place = "s3://replica/job"
-    put_files(new.parent, place)
-    snapshot = open_snapshot(f"{place}/{new.name}")
+    replica = "s3://replica/job"
+    put_files(new.parent, replica)
+    snapshot = open_snapshot(f"{replica}/{new.name}")
     assert not snapshot.missing_files
-    assert {move.new for move in snapshot.moves} == {place}
+    assert {move.new for move in snapshot.moves} == {replica}
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_checkpoint_copied_to_another_bucket_is_read(tmp_path: Path, s3: S3Serve
 )
 def test_copied_savepoint_is_read_from_its_new_place(scheme: str, tmp_path: Path) -> None:
     folder, root = tmp_path / "copy", f"{scheme}/savepoints/savepoint-1"
-    shutil.copytree(snapshots.directory(SAVEPOINT), folder)
+    shutil.copytree(snapshots.directory(SAVEPOINT_FIXTURE), folder)
 
-    def placed(stream: Any) -> Any:
+    def with_absolute_path(stream: Any) -> Any:
         is_relative = isinstance(stream, RelativeFileStream)
         return FileStream(f"{root}/{stream.path}", stream.size) if is_relative else stream
 
-    edit_operators(folder, lambda operator: with_streams(operator, placed))
+    edit_operators(folder, lambda operator: with_streams(operator, with_absolute_path))
     snapshot = open_snapshot(str(folder))
     assert snapshot.moves == (Move(root, str(folder)),)
     assert not snapshot.missing_files
@@ -129,7 +129,7 @@ def test_moves_are_read_from_text() -> None:
     assert parse_moves(["/dt=1/a=/b"]) == (Move("/dt=1/a", "/b"),)
 
 
-@pytest.mark.parametrize("texts", [["/a"], ["=/b"], ["/a="], ["/a=/b=/c"], ["/a=/b", "/a/=/c"], ["/a=hdfs://n/b"]])
-def test_malformed_move_is_refused(texts: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["/a"], ["=/b"], ["/a="], ["/a=/b=/c"], ["/a=/b", "/a/=/c"], ["/a=hdfs://n/b"]])
+def test_malformed_move_is_refused(arguments: list[str]) -> None:
     with pytest.raises(RequestError):
-        parse_moves(texts)
+        parse_moves(arguments)

@@ -44,20 +44,20 @@ def state(name: str, value: SerializerSnapshot) -> StateMetaInfo:
     return StateMetaInfo(name, StateKind.KEY_VALUE, (), (("VALUE_SERIALIZER", value),), b"")
 
 
-def operator_list(name: str) -> StateMetaInfo:
+def list_state(name: str) -> StateMetaInfo:
     return StateMetaInfo(name, StateKind.OPERATOR, (), (("VALUE_SERIALIZER", BYTES),), b"")
 
 
-def keyed(header: KeyedHeader | bytes, framing: Framing = Framing.CANONICAL) -> Operator:
+def keyed_operator(header: KeyedHeader | bytes, framing: Framing = Framing.CANONICAL) -> Operator:
     return operator("counts", keyed=tuple(own_stream(i, 2, 128, framing, header) for i in range(2)))
 
 
-def of_flink_1(*operators: Operator) -> Snapshot:
-    of_flink_2 = snapshot(*operators)
-    return replace(of_flink_2, metadata=replace(of_flink_2.metadata, version=4))
+def flink_1_snapshot(*operators: Operator) -> Snapshot:
+    flink_2_snapshot = snapshot(*operators)
+    return replace(flink_2_snapshot, metadata=replace(flink_2_snapshot.metadata, version=4))
 
 
-def restored(prospect: ReleaseProspects) -> dict[str, str]:
+def restores_by_state(prospect: ReleaseProspects) -> dict[str, str]:
     (operator,) = prospect.operators
     return {state.name: state.restores for state in operator.states}
 
@@ -97,53 +97,70 @@ def test_merged_files_are_restored_from_flink_1_20_on(line: ReleaseLine) -> None
 
 def test_prospects_list_every_state() -> None:
     for name in names():
-        shown = opened(name)
-        for prospect, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
-            held = {state.name for state in held_by.keyed_states}
-            held |= {state.name for stream in held_by.element_streams for state in stream.states}
-            assert held <= {state.name for state in prospect.states}, name
+        source = opened(name)
+        for prospect, source_operator in zip(prospects(source, NEWEST).operators, source.operators, strict=True):
+            state_names = {state.name for state in source_operator.keyed_states}
+            state_names |= {state.name for stream in source_operator.element_streams for state in stream.states}
+            assert state_names <= {state.name for state in prospect.states}, name
 
 
 def test_unrestorable_state_affects_other_states_only_in_the_heap_format() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
-    assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "no"}
-    heap = prospects(of_flink_1(keyed(header, Framing.HEAP)), NEWEST)
-    assert restored(heap) == {"sum": "unknown", "pages": "no"}
-    assert heap.operators[0].states[0].reason is not None
-    assert heap.operators[0].states[0].reason.why.startswith("its file also holds pages,")
-    assert restored(prospects(of_flink_1(keyed(header)), ReleaseLine(1, 18))) == {"sum": "yes", "pages": "yes"}
-    assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
+    assert restores_by_state(prospects(flink_1_snapshot(keyed_operator(header)), NEWEST)) == {
+        "sum": "yes",
+        "pages": "no",
+    }
+    heap_prospects = prospects(flink_1_snapshot(keyed_operator(header, Framing.HEAP)), NEWEST)
+    assert restores_by_state(heap_prospects) == {"sum": "unknown", "pages": "no"}
+    assert heap_prospects.operators[0].states[0].reason is not None
+    assert heap_prospects.operators[0].states[0].reason.why.startswith("its file also holds pages,")
+    assert restores_by_state(prospects(flink_1_snapshot(keyed_operator(header)), ReleaseLine(1, 18))) == {
+        "sum": "yes",
+        "pages": "yes",
+    }
+    assert restores_by_state(prospects(snapshot(keyed_operator(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
 
 def test_buffered_rows_of_an_unbounded_over_have_an_unknown_prospect() -> None:
-    def of(*others: str) -> KeyedHeader:
-        return KeyedHeader(False, LONG, tuple(state(name, LONG) for name in ("accState", "inputState", *others)))
+    def over_header(*other_states: str) -> KeyedHeader:
+        return KeyedHeader(False, LONG, tuple(state(name, LONG) for name in ("accState", "inputState", *other_states)))
 
-    unbounded = prospects(of_flink_1(keyed(of("distinctAcc_0"))), NEWEST)
-    assert restored(unbounded) == {"accState": "yes", "inputState": "unknown", "distinctAcc_0": "yes"}
-    reason = unbounded.operators[0].states[1].reason
+    unbounded_prospects = prospects(flink_1_snapshot(keyed_operator(over_header("distinctAcc_0"))), NEWEST)
+    assert restores_by_state(unbounded_prospects) == {
+        "accState": "yes",
+        "inputState": "unknown",
+        "distinctAcc_0": "yes",
+    }
+    reason = unbounded_prospects.operators[0].states[1].reason
     assert reason is not None
     assert reason.way.endswith("table.exec.unbounded-over.version: 1")
-    for other in ("lastTriggeringTsState", "cleanupTsState", "smallestTSState"):
-        assert set(restored(prospects(of_flink_1(keyed(of(other))), NEWEST)).values()) == {"yes"}
-    assert set(restored(prospects(of_flink_1(keyed(of())), ReleaseLine(1, 20))).values()) == {"yes"}
-    assert set(restored(prospects(snapshot(keyed(of())), NEWEST)).values()) == {"yes"}
+    for other_state in ("lastTriggeringTsState", "cleanupTsState", "smallestTSState"):
+        assert set(
+            restores_by_state(prospects(flink_1_snapshot(keyed_operator(over_header(other_state))), NEWEST)).values()
+        ) == {"yes"}
+    assert set(
+        restores_by_state(prospects(flink_1_snapshot(keyed_operator(over_header())), ReleaseLine(1, 20))).values()
+    ) == {"yes"}
+    assert set(restores_by_state(prospects(snapshot(keyed_operator(over_header())), NEWEST)).values()) == {"yes"}
 
 
 def test_removed_class_fails_all_states_of_the_operator() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("nothing", UNIT)))
-    assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "no", "nothing": "no"}
+    assert restores_by_state(prospects(flink_1_snapshot(keyed_operator(header)), NEWEST)) == {
+        "sum": "no",
+        "nothing": "no",
+    }
 
 
 def test_unrestorable_key_fails_all_states() -> None:
     header = KeyedHeader(False, KRYO, (state("sum", LONG),))
-    prospect = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(prospect) == {"sum": "no"}
+    prospect = prospects(flink_1_snapshot(keyed_operator(header)), NEWEST)
+    assert restores_by_state(prospect) == {"sum": "no"}
     assert prospect.operators[0].states[0].reason is not None
     assert prospect.operators[0].states[0].reason.why.startswith("its key: ")
 
 
-def hidden_by(class_name: str) -> bytes:
+def header_hidden_by(class_name: str) -> bytes:
     out = ByteWriter()
     out.i32(6)
     out.boolean(False)
@@ -156,33 +173,33 @@ def hidden_by(class_name: str) -> bytes:
 @pytest.mark.parametrize(
     ("header", "restores", "message"),
     [
-        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is no class of Flink"),
-        (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
+        (header_hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is no class of Flink"),
+        (header_hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
         (b"", "unknown", "is missing"),
     ],
 )
 def test_unreadable_header_decides_the_prospect_of_all_keyed_state(header: bytes, restores: str, message: str) -> None:
-    prospect = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(prospect) == {"keyed state": restores}
+    prospect = prospects(flink_1_snapshot(keyed_operator(header)), NEWEST)
+    assert restores_by_state(prospect) == {"keyed state": restores}
     assert prospect.operators[0].states[0].reason is not None
     assert message in prospect.operators[0].states[0].reason.why
 
 
 def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
-    by_name_and_line = {}
+    restores_by_name_and_line = {}
     for name in ("1.17.2-consumer", "1.20-consumer", "1.20-source"):
-        opened_one = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
+        kafka_snapshot = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
         for line in ("1.20", "2.3"):
             (release,) = (release_line for release_line in RELEASE_LINES if str(release_line) == line)
-            release_prospects = prospects(opened_one, release, kafka_offsets(opened_one))
-            by_name_and_line[name, line] = {
+            release_prospects = prospects(kafka_snapshot, release, kafka_offsets(kafka_snapshot))
+            restores_by_name_and_line[name, line] = {
                 s.name: s.restores for operator in release_prospects.operators for s in operator.states
             }
     for name in ("1.17.2-consumer", "1.20-consumer"):
-        assert by_name_and_line[name, "2.3"]["topic-partition-offset-states"] == "no"
-        assert by_name_and_line[name, "1.20"]["topic-partition-offset-states"] == "yes"
-    assert by_name_and_line["1.20-source", "2.3"] == {"SourceReaderState": "yes", "coordinator": "yes"}
-    assert set(by_name_and_line["1.20-source", "1.20"].values()) == {"unknown"}
+        assert restores_by_name_and_line[name, "2.3"]["topic-partition-offset-states"] == "no"
+        assert restores_by_name_and_line[name, "1.20"]["topic-partition-offset-states"] == "yes"
+    assert restores_by_name_and_line["1.20-source", "2.3"] == {"SourceReaderState": "yes", "coordinator": "yes"}
+    assert set(restores_by_name_and_line["1.20-source", "1.20"].values()) == {"unknown"}
     source = open_snapshot(str(FIXTURES / "kafka" / "1.20-source" / "snapshot"))
     assert {s.restores for operator in prospects(source, NEWEST).operators for s in operator.states} == {
         Restores.UNKNOWN
@@ -202,17 +219,19 @@ def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
 def test_sink_state_in_a_format_of_its_own_has_an_unknown_prospect(name: str) -> None:
     """The operator has another state of the same type, which is the job's own and is restored."""
     split = DistributionMode.SPLIT_DISTRIBUTE
-    header = OperatorStateHeader(6, False, tuple(operator_list(state) for state in (name, "words")), ())
+    header = OperatorStateHeader(6, False, tuple(list_state(state) for state in (name, "words")), ())
     elements = tuple(element_stream(i, {name: (split, 1), "words": (split, 1)}, header) for i in range(2))
-    restores = restored(prospects(of_flink_1(operator("sink", elements=elements)), NEWEST))
+    restores = restores_by_state(prospects(flink_1_snapshot(operator("sink", elements=elements)), NEWEST))
     assert restores == {name: "unknown", "words": "yes"}
 
 
 def test_state_without_types_has_an_unknown_prospect() -> None:
     raw = tuple(own_stream(i, 2, 128, Framing.RAW) for i in range(2))
     elements_of_words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
-    restores = restored(
-        prospects(of_flink_1(operator("a", raw_keyed=raw, raw_elements=elements_of_words, channel_bytes=9)), NEWEST)
+    restores = restores_by_state(
+        prospects(
+            flink_1_snapshot(operator("a", raw_keyed=raw, raw_elements=elements_of_words, channel_bytes=9)), NEWEST
+        )
     )
     assert restores == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
 
@@ -221,15 +240,15 @@ def test_state_without_types_has_an_unknown_prospect() -> None:
 def test_compressed_elements_that_share_an_offset_are_misread(line: tuple[int, int], restores: str) -> None:
     header = read_operator_state_header(operator_header((operator_list_bytes("l"),), compressed=True), "a file")
     stream = element_stream(0, {"l": (DistributionMode.SPLIT_DISTRIBUTE, 2)}, header)
-    shown = of_flink_1(operator("lists", elements=(stream,)))
-    assert restored(prospects(shown, ReleaseLine(*line))) == {"l": "yes"}
+    lists_snapshot = flink_1_snapshot(operator("lists", elements=(stream,)))
+    assert restores_by_state(prospects(lists_snapshot, ReleaseLine(*line))) == {"l": "yes"}
     (elements,) = stream.states
-    shared = replace(stream, states=(replace(elements, elements=elements.elements[:1] * 2),))
-    shown = of_flink_1(operator("lists", elements=(shared,)))
-    assert restored(prospects(shown, ReleaseLine(*line))) == {"l": restores}
+    sharing_stream = replace(stream, states=(replace(elements, elements=elements.elements[:1] * 2),))
+    lists_snapshot = flink_1_snapshot(operator("lists", elements=(sharing_stream,)))
+    assert restores_by_state(prospects(lists_snapshot, ReleaseLine(*line))) == {"l": restores}
 
 
 def test_operator_has_the_prospect_of_its_worst_state() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
-    prospect = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
+    prospect = prospects(flink_1_snapshot(keyed_operator(header), operator("map")), NEWEST)
     assert [operator.restores for operator in prospect.operators] == ["no", "yes"]

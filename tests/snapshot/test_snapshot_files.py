@@ -36,11 +36,11 @@ def test_extent_is_read_whole_in_part_or_in_chunks(files: SnapshotFiles) -> None
 
 def test_metadata_in_memory_is_not_read_again_and_not_sent_to_tasks(files: SnapshotFiles) -> None:
     assert files.read(Extent(0, 5, 5)) == DATA[5:10]
-    sent = pickle.loads(pickle.dumps(files))
-    assert sent == files
-    assert sent.metadata_bytes is None
+    sent_files = pickle.loads(pickle.dumps(files))
+    assert sent_files == files
+    assert sent_files.metadata_bytes is None
     with pytest.raises(SnapshotError) as caught:
-        sent.read(Extent(0, 5, 5))
+        sent_files.read(Extent(0, 5, 5))
     assert caught.value.path == files.pinned_files[0][0]
 
 
@@ -62,18 +62,18 @@ def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
         files.read(Extent(1, 0, 5), limit=4)
 
 
-def test_many_extents_are_read_in_order_neighbours_together(
+def test_many_extents_are_returned_in_order_and_neighbours_read_together(
     files: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adjacent extents are read together; bytes between other extents are not read."""
     reads: list[tuple[int, int]] = []
     read = SnapshotFiles.read
 
-    def noted(self: SnapshotFiles, extent: Extent, limit: int = LARGEST_READ_BYTES) -> bytes:
+    def read_and_note(self: SnapshotFiles, extent: Extent, limit: int = LARGEST_READ_BYTES) -> bytes:
         reads.append((extent.start, extent.length))
         return read(self, extent, limit)
 
-    monkeypatch.setattr(SnapshotFiles, "read", noted)
+    monkeypatch.setattr(SnapshotFiles, "read", read_and_note)
     extents = [Extent(1, 40, 5), Extent(1, 10, 5), Extent(1, 15, 0), Extent(1, 15, 5), Extent(1, 40, 5)]
     assert files.read_each(extents) == [DATA[40:45], DATA[10:15], b"", DATA[15:20], DATA[40:45]]
     assert reads == [(10, 10), (40, 5), (40, 5)]
@@ -84,14 +84,14 @@ def test_many_extents_are_read_in_order_neighbours_together(
 def test_chunks_have_the_size_asked_for_whatever_the_store_reads(
     length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "state"
-    file.write_bytes(bytes(range(250)) * 2)
-    files = SnapshotFiles((("", None), (str(file), None)))
+    path = tmp_path / "state"
+    path.write_bytes(bytes(range(250)) * 2)
+    files = SnapshotFiles((("", None), (str(path), None)))
     monkeypatch.setattr(
         LocalStore, "chunk_size", lambda _, length, bytes_at_once=None: 20 if length > 100 else bytes_at_once or 50
     )
-    content = file.read_bytes()[7 : 7 + length]
-    for bytes_at_once, most in ((8, min(8, length)), (None, min(20 if length > 100 else 50, length))):
+    content = path.read_bytes()[7 : 7 + length]
+    for bytes_at_once, largest_chunk in ((8, min(8, length)), (None, min(20 if length > 100 else 50, length))):
         chunks = list(files.chunks(Extent(1, 7, length), bytes_at_once))
         assert b"".join(chunks) == content
-        assert max(map(len, chunks)) == most
+        assert max(map(len, chunks)) == largest_chunk

@@ -19,7 +19,7 @@ def opened(fixture: str, path: Path) -> Snapshot:
     return with_tables(open_snapshot(checkpoints_in(fixture, str(path), path.with_name("scratch")).newest))
 
 
-def differing(earlier: Snapshot, later: Snapshot) -> list[tuple[str, str]]:
+def differing_files(earlier: Snapshot, later: Snapshot) -> list[tuple[str, str]]:
     """Return the names of the files that only one checkpoint has, each with that checkpoint."""
     return sorted(
         (name, which)
@@ -34,14 +34,14 @@ def differing(earlier: Snapshot, later: Snapshot) -> list[tuple[str, str]]:
 def test_files_that_were_uploaded_again_are_the_same(fixture: str, tmp_path: Path) -> None:
     earlier, later = opened(fixture, tmp_path / "first"), opened(fixture, tmp_path / "second")
     assert any(database.tables for operator in later.operators for database in operator.databases)
-    assert differing(earlier, later) == []
+    assert differing_files(earlier, later) == []
 
 
 def test_file_of_another_session_is_another_file(tmp_path: Path) -> None:
     """RocksDB uses a number again after a failure, and the MANIFEST may say the same about both files."""
     earlier, later = (opened("1.20-rocksdb-incremental", tmp_path / name) for name in ("first", "second"))
     tables = [table for operator in later.operators for database in operator.databases for table in database.tables]
-    changed = next(table for table in tables if table.extent.file)
-    overwrite_identity(Path(later.files[changed.extent.file][0]), "another session", 0)
-    names = {(changed.file.name, which) for which in ("earlier", "later")}
-    assert set(differing(earlier, with_tables(open_snapshot(later.directory)))) == names
+    changed_table = next(table for table in tables if table.extent.file)
+    overwrite_identity(Path(later.files[changed_table.extent.file][0]), "another session", 0)
+    expected = {(changed_table.file.name, which) for which in ("earlier", "later")}
+    assert set(differing_files(earlier, with_tables(open_snapshot(later.directory)))) == expected

@@ -29,7 +29,7 @@ from support.kafka_state import (
 )
 
 
-def changed(
+def changed_snapshot(
     source: Snapshot, *partitions: ChangedPartition, operator: int = 0, becomes_source: bool = False
 ) -> Snapshot:
     change = KafkaChange(source.operators[operator].operator_id, "orders", "", partitions, becomes_source)
@@ -58,7 +58,7 @@ DROPPED = ChangedPartition("orders", 1, 10, None, dropped=True)
 def test_only_changed_elements_are_written_anew(tmp_path: Path) -> None:
     splits = [[reader_element("orders", i, 10 * i) for i in (0, 1, 2)], [reader_element("orders", 3, 30)]]
     source = open_snapshot(source_savepoint(tmp_path / "s", splits, enumerator(("orders", i, 0) for i in range(4))))
-    after = changed(source, new_offset(2, 7), DROPPED)
+    after = changed_snapshot(source, new_offset(2, 7), DROPPED)
     assert elements(after) == [
         [(False, splits[0][0]), (True, reader_element("orders", 2, 7))],
         [(False, splits[1][0])],
@@ -79,17 +79,17 @@ def test_other_operators_keep_offsets_of_the_same_partition(tmp_path: Path) -> N
         )
     ]
     source = open_snapshot(savepoint(tmp_path / "s", *entries))
-    after = changed(source, new_offset(0, 9), operator=1)
+    after = changed_snapshot(source, new_offset(0, 9), operator=1)
     assert after.operators[0] == source.operators[0]
     assert elements(after, 1) == [[(True, consumer_element("orders", 0, 8))]]
 
 
 def test_second_change_is_written_behind_the_first(tmp_path: Path) -> None:
     source = open_snapshot(consumer_savepoint(tmp_path / "s", [[consumer_element("orders", i, 5) for i in (0, 1)]]))
-    after = changed(changed(source, new_offset(0, 100)), new_offset(1, 200))
-    new = [consumer_element("orders", 0, 99), consumer_element("orders", 1, 199)]
-    assert elements(after) == [[(True, element) for element in new]]
-    assert after.written_bytes == b"".join(new)
+    after = changed_snapshot(changed_snapshot(source, new_offset(0, 100)), new_offset(1, 200))
+    new_elements = [consumer_element("orders", 0, 99), consumer_element("orders", 1, 199)]
+    assert elements(after) == [[(True, element) for element in new_elements]]
+    assert after.written_bytes == b"".join(new_elements)
 
 
 def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Pat
         [consumer_element("orders", 0, 4), consumer_element("orders", 1, 5)],
         [consumer_element("orders", 0, 4)],
     ]
-    after = changed(
+    after = changed_snapshot(
         open_snapshot(consumer_savepoint(tmp_path / "s", elements_by_subtask)), DROPPED, becomes_source=True
     )
     assert elements(after) == [[(True, reader_element("orders", 0, 5))], []]
@@ -114,7 +114,7 @@ def test_no_change_gives_the_same_snapshot(tmp_path: Path) -> None:
 
 
 def test_offsets_of_a_newer_connector_are_refused(tmp_path: Path) -> None:
-    newer = [[reader_element("orders", 0, 5, version=9)]]
-    source = open_snapshot(source_savepoint(tmp_path / "s", newer, enumerator([("orders", 0, 0)])))
+    newer_splits = [[reader_element("orders", 0, 5, version=9)]]
+    source = open_snapshot(source_savepoint(tmp_path / "s", newer_splits, enumerator([("orders", 0, 0)])))
     with pytest.raises(SnapshotError, match=r"changes Kafka offsets that cannot be read.*version 9"):
-        changed(source, new_offset(0, 7))
+        changed_snapshot(source, new_offset(0, 7))

@@ -47,16 +47,18 @@ from support.synthetic import operator, snapshot
 SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
 
 
-def source(readers: Sequence[Sequence[bytes]], coordinator: bytes | None, *, compressed: bool = False) -> Snapshot:
+def source_snapshot(
+    readers: Sequence[Sequence[bytes]], coordinator: bytes | None, *, compressed: bool = False
+) -> Snapshot:
     """Return a snapshot of one FLIP-27 source."""
-    return holding("SourceReaderState", SPLIT, readers, coordinator, compressed=compressed)
+    return snapshot_of_state("SourceReaderState", SPLIT, readers, coordinator, compressed=compressed)
 
 
-def consumer(*subtasks: Sequence[bytes]) -> Snapshot:
-    return holding("topic-partition-offset-states", UNION, subtasks)
+def consumer_snapshot(*subtasks: Sequence[bytes]) -> Snapshot:
+    return snapshot_of_state("topic-partition-offset-states", UNION, subtasks)
 
 
-def holding(
+def snapshot_of_state(
     state: str,
     mode: DistributionMode,
     subtasks: Sequence[Sequence[bytes]],
@@ -76,35 +78,37 @@ def holding(
             data += element
         states = (ElementState(state, mode, tuple(extents)),)
         streams.append(ElementStream(subtask, Extent(0, start, len(data) - start), states, header, None))
-    source = operator("orders", len(subtasks), elements=tuple(streams))
+    kafka_operator = operator("orders", len(subtasks), elements=tuple(streams))
     if coordinator is not None:
-        source = replace(source, entry=replace(source.entry, coordinator=InlineStream("coordinator", coordinator)))
-    return replace(snapshot(source), metadata_bytes=bytes(data))
+        kafka_operator = replace(
+            kafka_operator, entry=replace(kafka_operator.entry, coordinator=InlineStream("coordinator", coordinator))
+        )
+    return replace(snapshot(kafka_operator), metadata_bytes=bytes(data))
 
 
-def only(kafka_snapshot: Snapshot) -> KafkaOffsets:
+def offsets_of(kafka_snapshot: Snapshot) -> KafkaOffsets:
     (offsets,) = kafka_offsets(kafka_snapshot)
     return offsets
 
 
-def names(kafka_snapshot: Snapshot) -> list[str]:
+def finding_names(kafka_snapshot: Snapshot) -> list[str]:
     return [finding.name for finding in audit(kafka_offsets(kafka_snapshot))]
 
 
-def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
+def elements_by_reader(topic: str, partition_count: int, parallelism: int) -> list[list[bytes]]:
     """Return the elements of each reader after an enumerator's first assignment; partition n is at offset 10 n."""
     readers: list[list[bytes]] = [[] for _ in range(parallelism)]
-    for partition in range(partitions):
+    for partition in range(partition_count):
         readers[owning_subtask(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))
     return readers
 
 
-def assigned(topic: str, partitions: int) -> bytes:
-    return enumerator((topic, partition, 0) for partition in range(partitions))
+def enumerator_bytes(topic: str, partition_count: int) -> bytes:
+    return enumerator((topic, partition, 0) for partition in range(partition_count))
 
 
 def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
-    offsets = only(source(placed("orders", 5, 2), assigned("orders", 5)))
+    offsets = offsets_of(source_snapshot(elements_by_reader("orders", 5, 2), enumerator_bytes("orders", 5)))
     assert offsets.kind is KafkaKind.SOURCE
     assert [(position.partition.partition, position.next) for position in offsets.positions] == [
         (1, 10), (3, 30), (0, 0), (2, 20), (4, 40)
@@ -116,7 +120,9 @@ def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
 
 
 def test_partitions_of_the_old_consumer_are_assigned_by_name() -> None:
-    offsets = only(consumer(*[[consumer_element("orders", i, 99 + i) for i in range(s, 5, 2)] for s in range(2)]))
+    offsets = offsets_of(
+        consumer_snapshot(*[[consumer_element("orders", i, 99 + i) for i in range(s, 5, 2)] for s in range(2)])
+    )
     assert offsets.kind is KafkaKind.CONSUMER
     assert {str(position.partition): position.next for position in offsets.positions}["orders-3"] == 103
     for parallelism in (1, 2, 3, 7):
@@ -130,11 +136,11 @@ def test_compressed_elements_are_read() -> None:
     def chunk(element: bytes) -> bytes:
         return bytes(cramjam.snappy.compress(element))[10:]
 
-    readers = [[chunk(element) for element in elements] for elements in placed("orders", 5, 2)]
-    offsets = only(source(readers, assigned("orders", 5), compressed=True))
+    readers = [[chunk(element) for element in elements] for elements in elements_by_reader("orders", 5, 2)]
+    offsets = offsets_of(source_snapshot(readers, enumerator_bytes("orders", 5), compressed=True))
     assert [position.next for position in offsets.positions] == [10, 30, 0, 20, 40]
     readers[1][0] += chunk(b"more")[:7]
-    offsets = only(source(readers, assigned("orders", 5), compressed=True))
+    offsets = offsets_of(source_snapshot(readers, enumerator_bytes("orders", 5), compressed=True))
     assert "ends inside a snappy chunk" in str(offsets.unread_reason)
 
 
@@ -150,23 +156,29 @@ def test_compressed_elements_are_read() -> None:
 def test_disagreement_of_readers_and_enumerator_is_found(
     readers: list[list[str]], entries: list[tuple[str, int, int]], rule: str
 ) -> None:
-    elements = [[reader_element("orders", int(name[-1]), 5) for name in held] for held in readers]
-    kafka_snapshot = source(elements, enumerator(entries))
-    assert names(kafka_snapshot) == [rule]
+    elements = [[reader_element("orders", int(name[-1]), 5) for name in partitions] for partitions in readers]
+    kafka_snapshot = source_snapshot(elements, enumerator(entries))
+    assert finding_names(kafka_snapshot) == [rule]
     assert any(f"[{rule}]" in sentence for sentence in findings(kafka_snapshot, kafka_offsets(kafka_snapshot)))
 
 
 def test_contradicting_offsets_are_found() -> None:
-    kafka_snapshot = source([[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], assigned("orders", 1))
-    assert names(kafka_snapshot) == ["kafka-partition-twice", "kafka-offsets-contradict"]
-    (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", 0, 4), consumer_element("orders", 0, 6)])))
+    kafka_snapshot = source_snapshot(
+        [[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], enumerator_bytes("orders", 1)
+    )
+    assert finding_names(kafka_snapshot) == ["kafka-partition-twice", "kafka-offsets-contradict"]
+    (finding,) = audit(
+        kafka_offsets(consumer_snapshot([consumer_element("orders", 0, 4), consumer_element("orders", 0, 6)]))
+    )
     assert finding.name == "kafka-offsets-contradict"
     assert "5 and 7" in finding.sentence
-    assert names(consumer([consumer_element("orders", 0, 4)], [consumer_element("orders", 0, 4)])) == []
+    assert (
+        finding_names(consumer_snapshot([consumer_element("orders", 0, 4)], [consumer_element("orders", 0, 4)])) == []
+    )
 
 
 def test_missing_partition_of_the_old_consumer_is_found() -> None:
-    (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
+    (finding,) = audit(kafka_offsets(consumer_snapshot([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
     assert finding.name == "kafka-partition-missing"
     assert "orders-1: these are read from the earliest record" in finding.sentence
 
@@ -174,22 +186,24 @@ def test_missing_partition_of_the_old_consumer_is_found() -> None:
 def test_damaged_partition_number_is_reported_without_listing_all_gaps() -> None:
     """Two billion partitions are missing; only the first ones are listed."""
     elements = [consumer_element("orders", i, 4) for i in (0, 2, 2**31 - 1)] + [consumer_element("clicks", 1, 4)]
-    (finding,) = audit(kafka_offsets(consumer(elements, [])))
+    (finding,) = audit(kafka_offsets(consumer_snapshot(elements, [])))
     assert finding.name == "kafka-partition-missing"
     assert "clicks-0, orders-1, orders-3, orders-4, orders-5 and 2,147,483,641 more: these are read" in finding.sentence
 
 
 def test_old_consumer_without_offsets_is_reported() -> None:
-    kafka_snapshot = consumer([], [])
+    kafka_snapshot = consumer_snapshot([], [])
     assert labels_without_offsets(kafka_snapshot) == ("orders",)
     assert any("[kafka-offsets-missing]" in sentence for sentence in findings(kafka_snapshot))
     (warning, *_) = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"])).warnings
     assert "[kafka-offsets-missing]" in warning
-    assert labels_without_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
+    assert labels_without_offsets(consumer_snapshot([], [consumer_element("orders", 0, 1)])) == ()
 
 
 def test_idle_and_uneven_readers_are_found() -> None:
-    offsets = only(source([[reader_element("orders", i, 5) for i in range(4)], []], assigned("orders", 4)))
+    offsets = offsets_of(
+        source_snapshot([[reader_element("orders", i, 5) for i in range(4)], []], enumerator_bytes("orders", 4))
+    )
     assert [finding.name for finding in spread_findings(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
     assert "1 of 2 subtasks have no Kafka partition" in next(spread_findings(offsets, 2)).sentence
     assert list(spread_findings(offsets, 4)) == []
@@ -207,23 +221,23 @@ def test_idle_and_uneven_readers_are_found() -> None:
     ],
 )
 def test_sources_of_other_systems_have_no_kafka_offsets(readers: list[list[bytes]], coordinator: bytes | None) -> None:
-    assert kafka_offsets(source(readers, coordinator)) == ()
+    assert kafka_offsets(source_snapshot(readers, coordinator)) == ()
 
 
-DYNAMIC, HYBRID = dynamic_enumerator("east", "orders"), hybrid_enumerator([("orders", 0, 0)])
-LATER = i32(1) + versioned(3, b"of a later release, or of another system")
+DYNAMIC_ENUMERATOR, HYBRID_ENUMERATOR = dynamic_enumerator("east", "orders"), hybrid_enumerator([("orders", 0, 0)])
+LATER_ENUMERATOR = i32(1) + versioned(3, b"of a later release, or of another system")
 
 
 @pytest.mark.parametrize(
     ("kind", "readers", "coordinator"),
     [
-        (KafkaKind.DYNAMIC, [[]], DYNAMIC),
+        (KafkaKind.DYNAMIC, [[]], DYNAMIC_ENUMERATOR),
         (KafkaKind.DYNAMIC, [[]], dynamic_enumerator("east", "orders", version=2)),
-        (KafkaKind.DYNAMIC, [[dynamic_element("east", "orders", 0, 5)]], DYNAMIC),
-        (KafkaKind.DYNAMIC, [[], [dynamic_element("east", "orders", 0, 5)]], LATER),
-        (KafkaKind.HYBRID, [[]], HYBRID),
-        (KafkaKind.HYBRID, [[hybrid_element("orders", 0, 5)]], HYBRID),
-        (KafkaKind.HYBRID, [[], [hybrid_element("orders", 0, 5)]], LATER),
+        (KafkaKind.DYNAMIC, [[dynamic_element("east", "orders", 0, 5)]], DYNAMIC_ENUMERATOR),
+        (KafkaKind.DYNAMIC, [[], [dynamic_element("east", "orders", 0, 5)]], LATER_ENUMERATOR),
+        (KafkaKind.HYBRID, [[]], HYBRID_ENUMERATOR),
+        (KafkaKind.HYBRID, [[hybrid_element("orders", 0, 5)]], HYBRID_ENUMERATOR),
+        (KafkaKind.HYBRID, [[], [hybrid_element("orders", 0, 5)]], LATER_ENUMERATOR),
         (
             KafkaKind.HYBRID,
             [[], [hybrid_element("orders", 0, 5, version=0)]],
@@ -234,10 +248,10 @@ LATER = i32(1) + versioned(3, b"of a later release, or of another system")
 def test_kafka_in_another_source_is_reported_as_not_read(
     kind: KafkaKind, readers: list[list[bytes]], coordinator: bytes
 ) -> None:
-    kafka_snapshot = source(readers, coordinator)
+    kafka_snapshot = source_snapshot(readers, coordinator)
     kafka = kafka_offsets(kafka_snapshot)
     assert [offsets.kind for offsets in kafka] == [kind]
-    assert names(kafka_snapshot) == ["kafka-not-read"]
+    assert finding_names(kafka_snapshot) == ["kafka-not-read"]
     assert any(kind in warning for warning in inspection(kafka_snapshot, kafka).warnings)
     plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka)
     assert f"orders ({kind})" in render_text(plan_page(plan_document(plan, kafka_snapshot, kafka)))
@@ -248,73 +262,79 @@ def test_kafka_in_another_source_is_reported_as_not_read(
     [
         ([[]], dynamic_enumerator("east", "orders", streams=0)),
         ([[]], dynamic_enumerator("east", "orders", version=2)[:-1]),
-        ([[dynamic_element("east", "orders", 0, 5, version=2)]], LATER),
-        ([[dynamic_element("east", "no name of a topic", 0, 5)]], LATER),
+        ([[dynamic_element("east", "orders", 0, 5, version=2)]], LATER_ENUMERATOR),
+        ([[dynamic_element("east", "no name of a topic", 0, 5)]], LATER_ENUMERATOR),
         ([[]], hybrid_enumerator([])),
-        ([[hybrid_element("no name of a topic", 0, 5)]], LATER),
-        ([[hybrid_element("orders", 0, 5, version=2)]], LATER),
+        ([[hybrid_element("no name of a topic", 0, 5)]], LATER_ENUMERATOR),
+        ([[hybrid_element("orders", 0, 5, version=2)]], LATER_ENUMERATOR),
     ],
 )
 def test_state_similar_to_that_of_another_source_has_no_kafka_offsets(
     readers: list[list[bytes]], coordinator: bytes
 ) -> None:
     """A `HybridSource` that does not read Kafka yet has none either."""
-    assert kafka_offsets(source(readers, coordinator)) == ()
+    assert kafka_offsets(source_snapshot(readers, coordinator)) == ()
 
 
 @pytest.mark.parametrize(
     ("coordinator", "kind"),
     [
-        (DYNAMIC, "DynamicKafkaSource"),
-        (HYBRID, "HybridSource"),
+        (DYNAMIC_ENUMERATOR, "DynamicKafkaSource"),
+        (HYBRID_ENUMERATOR, "HybridSource"),
     ],
 )
 def test_request_for_offsets_that_are_not_read_is_refused(coordinator: bytes, kind: str) -> None:
     request = KafkaRequest(offsets=parse_offsets("topic,partition,offset\norders,0,5"))
     with pytest.raises(RequestError) as caught:
-        add_kafka_changes(NO_SURGERY, source([[]], coordinator), request)
+        add_kafka_changes(NO_SURGERY, source_snapshot([[]], coordinator), request)
     assert f"cannot read or change the offsets of orders ({kind})" in (caught.value.advice or "")
 
 
 def test_offset_of_an_operator_that_stores_none_is_refused() -> None:
-    of = source([[reader_element("orders", 0, 5)]], assigned("orders", 1))
+    kafka_snapshot = source_snapshot([[reader_element("orders", 0, 5)]], enumerator_bytes("orders", 1))
     request = KafkaRequest(offsets=parse_offsets("operator,topic,partition,offset\ncounts,orders,0,6"))
     with pytest.raises(RequestError) as caught:
-        add_kafka_changes(NO_SURGERY, replace(of, operators=(*of.operators, operator("counts", 1))), request)
+        add_kafka_changes(
+            NO_SURGERY, replace(kafka_snapshot, operators=(*kafka_snapshot.operators, operator("counts", 1))), request
+        )
     assert caught.value.expected == "none: no offset is stored"
 
 
 def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
-    unknown_split = source([[reader_element("orders", 0, 5, version=3)]], assigned("orders", 1))
-    assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread_reason or "")
-    unknown_enumerator = source(placed("orders", 2, 2), i32(1) + versioned(4, b"new"))
-    assert len(only(unknown_enumerator).positions) == 2
-    assert names(unknown_enumerator) == ["kafka-not-read"]
-    damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
-    assert names(damaged) == ["kafka-not-read"]
+    unknown_split = source_snapshot([[reader_element("orders", 0, 5, version=3)]], enumerator_bytes("orders", 1))
+    assert "version 3 of KafkaPartitionSplitSerializer" in (offsets_of(unknown_split).unread_reason or "")
+    unknown_enumerator = source_snapshot(elements_by_reader("orders", 2, 2), i32(1) + versioned(4, b"new"))
+    assert len(offsets_of(unknown_enumerator).positions) == 2
+    assert finding_names(unknown_enumerator) == ["kafka-not-read"]
+    damaged_snapshot = source_snapshot([[reader_element("orders", 0, 5), b"damaged"]], enumerator_bytes("orders", 1))
+    assert finding_names(damaged_snapshot) == ["kafka-not-read"]
     with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT_BYTES", 20):
-        assert "above the limit of 20 bytes" in (only(consumer([consumer_element("orders", 0, 5)])).unread_reason or "")
-    assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
+        assert "above the limit of 20 bytes" in (
+            offsets_of(consumer_snapshot([consumer_element("orders", 0, 5)])).unread_reason or ""
+        )
+    assert inspection(damaged_snapshot, kafka_offsets(damaged_snapshot)).kafka[0].not_read
 
 
 def test_start_without_an_offset_is_read() -> None:
-    kafka_snapshot = source(
-        [[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2)
+    kafka_snapshot = source_snapshot(
+        [[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], enumerator_bytes("orders", 2)
     )
-    assert [(p.next, p.stop) for p in only(kafka_snapshot).positions] == [
+    assert [(p.next, p.stop) for p in offsets_of(kafka_snapshot).positions] == [
         (StartAt.EARLIEST, None),
         (StartAt.COMMITTED, 90),
     ]
-    waiting = i32(1) + versioned(
+    waiting_enumerator = i32(1) + versioned(
         3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
     )
-    document = inspection(source([[]], waiting), kafka_offsets(source([[]], waiting))).kafka[0]
+    document = inspection(
+        source_snapshot([[]], waiting_enumerator), kafka_offsets(source_snapshot([[]], waiting_enumerator))
+    ).kafka[0]
     assert document.unassigned == ("orders-0",)
     assert NO_STOP not in msgspec.to_builtins(document).values()
 
 
 def test_offsets_are_shown_in_inspection_and_plan() -> None:
-    kafka_snapshot = source(placed("orders", 5, 2), assigned("orders", 5))
+    kafka_snapshot = source_snapshot(elements_by_reader("orders", 5, 2), enumerator_bytes("orders", 5))
     kafka = kafka_offsets(kafka_snapshot)
     document = inspection(kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
@@ -327,9 +347,9 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka)
     summary = plan_document(plan, kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
-    (shown,) = summary.kafka
-    assert shown.partitions[2] == KafkaPartition("orders", 0, 0, None, subtask=1, new_subtask=1)
-    assert shown.new_per_subtask == (2, 2, 1)
+    (kafka_document,) = summary.kafka
+    assert kafka_document.partitions[2] == KafkaPartition("orders", 0, 0, None, subtask=1, new_subtask=1)
+    assert kafka_document.new_per_subtask == (2, 2, 1)
     assert "2, 3 → 2, 2, 1" in render_text(plan_page(summary))
     assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
@@ -340,16 +360,17 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
 
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
 def test_damaged_offsets_do_not_fail_the_rescale(bits: int) -> None:
-    element, coordinator = reader_element("orders", 0, 5), assigned("orders", 1)
-    old = consumer_element("orders", 0, 5)
-    for at in range(max(len(element), len(coordinator), len(old))):
-        damaged = [
-            bytes(b ^ bits if i == at else b for i, b in enumerate(data)) for data in (element, coordinator, old)
+    element, coordinator = reader_element("orders", 0, 5), enumerator_bytes("orders", 1)
+    old_element = consumer_element("orders", 0, 5)
+    for at in range(max(len(element), len(coordinator), len(old_element))):
+        damaged_parts = [
+            bytes(b ^ bits if i == at else b for i, b in enumerate(data))
+            for data in (element, coordinator, old_element)
         ]
         for kafka_snapshot in (
-            source([[damaged[0]]], coordinator),
-            source([[element]], damaged[1]),
-            consumer([damaged[2]]),
+            source_snapshot([[damaged_parts[0]]], coordinator),
+            source_snapshot([[element]], damaged_parts[1]),
+            consumer_snapshot([damaged_parts[2]]),
         ):
             kafka = kafka_offsets(kafka_snapshot)
             assert render_text(inspection_page(inspection(kafka_snapshot, kafka)))

@@ -47,14 +47,14 @@ def test_newest_complete_checkpoint_of_a_job_is_found(home: str) -> None:
 def test_only_checkpoint_directories_are_listed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The place may be a whole bucket."""
     put(home, "chk-9/_metadata", "chk-9/state", "shared/a", "b")
-    kind = type(open_store(home))
-    listed, entries = kind.list, []
+    store_class = type(open_store(home))
+    list_files, entries = store_class.list, []
 
-    def noted_list(*arguments: Any) -> list[Entry]:
-        entries.extend(listed(*arguments))
+    def list_and_note(*arguments: Any) -> list[Entry]:
+        entries.extend(list_files(*arguments))
         return entries
 
-    monkeypatch.setattr(kind, "list", noted_list)
+    monkeypatch.setattr(store_class, "list", list_and_note)
     assert find_metadata(home) == join(home, "chk-9/_metadata")
     assert [entry.uri for entry in entries] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
 

@@ -26,10 +26,10 @@ INLINE, SHARED, PRIVATE = InlineStream("meta", b"12345"), RelativeFileStream("a"
 DATABASE = IncrementalHandle(
     HandleTag.INCREMENTAL, 1, "", 0, 4, None, INLINE, (RocksdbFile("1", SHARED),), (RocksdbFile("2", PRIVATE),), None
 )
-IN_MEMORY = InMemoryChangelogHandle(0, 4, 0, 1, (StateChange(1, b"abc"), StateChange(-1, b"")), "id")
+IN_MEMORY_CHANGES = InMemoryChangelogHandle(0, 4, 0, 1, (StateChange(1, b"abc"), StateChange(-1, b"")), "id")
 
 
-def logged(*streams: Stream, size: int = 50) -> ChangelogStreamHandle:
+def changelog_stream(*streams: Stream, size: int = 50) -> ChangelogStreamHandle:
     sets = tuple((0, stream) for stream in streams)
     return ChangelogStreamHandle(HandleTag.CHANGELOG_STREAM, 0, 4, sets, size, 0, "id", None)
 
@@ -38,7 +38,7 @@ def changelog(*delta: InMemoryChangelogHandle | ChangelogStreamHandle) -> Change
     return ChangelogHandle(HandleTag.CHANGELOG, 0, 4, 0, (DATABASE,), delta, 1, None, "id")
 
 
-def entry(*states: SubtaskState | None) -> OperatorState:
+def operator_entry(*states: SubtaskState | None) -> OperatorState:
     subtasks = tuple(Subtask(i, state is None, state) for i, state in enumerate(states))
     return OperatorState("1" * 32, "", "", len(states), 4, None, subtasks)
 
@@ -46,14 +46,19 @@ def entry(*states: SubtaskState | None) -> OperatorState:
 def test_all_streams_of_keyed_state_are_named_at_any_depth() -> None:
     assert list(keyed_streams(None)) == []
     assert list(keyed_streams(DATABASE)) == [INLINE, SHARED, PRIVATE]
-    assert list(keyed_streams(changelog(IN_MEMORY, logged(PRIVATE)))) == [INLINE, SHARED, PRIVATE, PRIVATE]
+    assert list(keyed_streams(changelog(IN_MEMORY_CHANGES, changelog_stream(PRIVATE)))) == [
+        INLINE,
+        SHARED,
+        PRIVATE,
+        PRIVATE,
+    ]
 
 
 def test_bytes_of_an_operator_are_those_of_all_slots_and_subtasks() -> None:
     elements = OperatorHandle((), PRIVATE)
     groups = KeyGroupsHandle(HandleTag.KEY_GROUPS, 0, (), KeyGroupsStream(0, (), SHARED))
     channel = MergedChannelHandle(0, 7, RelativeFileStream("c", 1000), b"")
-    operator = entry(
+    operator = operator_entry(
         SubtaskState(managed_operator=elements, raw_operator=elements, managed_keyed=DATABASE, raw_keyed=groups),
         None,
         SubtaskState(managed_keyed=DATABASE, output_channels=(channel,)),
@@ -66,15 +71,17 @@ def test_bytes_of_an_operator_are_those_of_all_slots_and_subtasks() -> None:
 
 
 def test_file_that_a_handle_names_twice_counts_once_and_an_unknown_size_as_0() -> None:
-    parts = changelog(logged(PRIVATE), logged(PRIVATE, RelativeFileStream("d", -1), EmptySegmentStream()))
-    assert bytes_of(entry(SubtaskState(managed_keyed=parts))) == 125
+    handle = changelog(
+        changelog_stream(PRIVATE), changelog_stream(PRIVATE, RelativeFileStream("d", -1), EmptySegmentStream())
+    )
+    assert bytes_of(operator_entry(SubtaskState(managed_keyed=handle))) == 125
 
 
 def test_size_of_changes_is_the_size_that_their_handle_records() -> None:
-    assert bytes_of_changes(IN_MEMORY) == (8 + 3) + 8
-    assert bytes_of_changes(logged(SHARED)) == 50
-    assert bytes_of_changes(logged(SHARED, size=-1)) == 0
-    assert has_changes(IN_MEMORY)
-    assert has_changes(logged(SHARED))
-    assert not has_changes(logged())
+    assert bytes_of_changes(IN_MEMORY_CHANGES) == (8 + 3) + 8
+    assert bytes_of_changes(changelog_stream(SHARED)) == 50
+    assert bytes_of_changes(changelog_stream(SHARED, size=-1)) == 0
+    assert has_changes(IN_MEMORY_CHANGES)
+    assert has_changes(changelog_stream(SHARED))
+    assert not has_changes(changelog_stream())
     assert not has_changes(InMemoryChangelogHandle(0, 4, 0, 0, (), "id"))
