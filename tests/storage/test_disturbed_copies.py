@@ -33,17 +33,17 @@ DISTURBANCES = {
 
 @dataclass
 class DisturbedStore:
-    """A store behind a proxy, which treats the first `times` copy requests as `treatment` says."""
+    """A store behind a proxy, which treats the first `disturbances_left` copy requests as `treatment` says."""
 
     store: S3Store
     home: str
     treatment: Treatment = CARRIED_OUT
-    times: int = 0
+    disturbances_left: int = 0
 
     def decide(self, request: WireRequest) -> Treatment:
-        if "x-amz-copy-source" not in request.headers or not self.times:
+        if "x-amz-copy-source" not in request.headers or not self.disturbances_left:
             return CARRIED_OUT
-        self.times -= 1
+        self.disturbances_left -= 1
         return self.treatment
 
     @property
@@ -53,7 +53,7 @@ class DisturbedStore:
 
 
 @pytest.fixture
-def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[DisturbedStore]:
+def disturbed_store(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[DisturbedStore]:
     bucket = s3.new_bucket("disturbed")
     home = f"s3://{bucket}"
     s3.declare(f"{home}/target")
@@ -61,25 +61,25 @@ def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturb
     with wire_to(s3) as wire:
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         monkeypatch.setattr("time.sleep", lambda _: None)
-        disturbed_store = DisturbedStore(S3Store(), home)
-        wire.decide = disturbed_store.decide
-        yield disturbed_store
+        store_behind_proxy = DisturbedStore(S3Store(), home)
+        wire.decide = store_behind_proxy.decide
+        yield store_behind_proxy
 
 
-def copy_whole(disturbed: DisturbedStore, uri: str) -> None:
-    disturbed.store.copy(uri, disturbed.source)
+def copy_whole(disturbed_store: DisturbedStore, uri: str) -> None:
+    disturbed_store.store.copy(uri, disturbed_store.source)
 
 
-def copy_as_part(disturbed: DisturbedStore, uri: str) -> None:
-    store = disturbed.store
+def copy_as_part(disturbed_store: DisturbedStore, uri: str) -> None:
+    store = disturbed_store.store
     upload_id = store.begin_parts(uri, "")
-    receipt = store.copy_part(uri, upload_id, 1, 0, disturbed.source)
+    receipt = store.copy_part(uri, upload_id, 1, 0, disturbed_store.source)
     store.complete_parts(uri, upload_id, [receipt], len(CONTENT))
 
 
-QUICK = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
+QUICK_DISTURBANCES = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
 EVERY_DISTURBANCE = pytest.mark.parametrize(
-    "disturbance", [*QUICK, *(slow(name) for name in DISTURBANCES if name not in QUICK)]
+    "disturbance", [*QUICK_DISTURBANCES, *(slow(name) for name in DISTURBANCES if name not in QUICK_DISTURBANCES)]
 )
 COPIES = pytest.mark.parametrize("copy", [copy_whole, copy_as_part])
 Copy = Callable[[DisturbedStore, str], None]
@@ -87,21 +87,23 @@ Copy = Callable[[DisturbedStore, str], None]
 
 @COPIES
 @EVERY_DISTURBANCE
-def test_disturbed_copy_is_repeated(disturbance: str, copy: Copy, disturbed: DisturbedStore) -> None:
-    disturbed.treatment, disturbed.times = DISTURBANCES[disturbance], 1
-    copy(disturbed, uri := f"{disturbed.home}/target/file")
-    assert disturbed.times == 0
-    assert disturbed.store.read_all(uri, 1 << 20)[0] == CONTENT
+def test_disturbed_copy_is_repeated(disturbance: str, copy: Copy, disturbed_store: DisturbedStore) -> None:
+    disturbed_store.treatment, disturbed_store.disturbances_left = DISTURBANCES[disturbance], 1
+    copy(disturbed_store, uri := f"{disturbed_store.home}/target/file")
+    assert disturbed_store.disturbances_left == 0
+    assert disturbed_store.store.read_all(uri, 1 << 20)[0] == CONTENT
 
 
 @COPIES
 @EVERY_DISTURBANCE
-def test_copy_that_stays_disturbed_is_a_store_error(disturbance: str, copy: Copy, disturbed: DisturbedStore) -> None:
+def test_copy_that_stays_disturbed_is_a_store_error(
+    disturbance: str, copy: Copy, disturbed_store: DisturbedStore
+) -> None:
     """The store still copies after the disturbance: it is not marked as one that refuses copies."""
-    disturbed.treatment, disturbed.times = DISTURBANCES[disturbance], 100
-    uri = f"{disturbed.home}/target/file"
+    disturbed_store.treatment, disturbed_store.disturbances_left = DISTURBANCES[disturbance], 100
+    uri = f"{disturbed_store.home}/target/file"
     with pytest.raises(StoreError):
-        copy(disturbed, uri)
-    disturbed.times = 0
-    copy(disturbed, uri)
-    assert disturbed.store.read_all(uri, 1 << 20)[0] == CONTENT
+        copy(disturbed_store, uri)
+    disturbed_store.disturbances_left = 0
+    copy(disturbed_store, uri)
+    assert disturbed_store.store.read_all(uri, 1 << 20)[0] == CONTENT

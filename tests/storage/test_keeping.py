@@ -30,27 +30,27 @@ def span(uri: str) -> Span:
 
 
 def test_kept_local_file_is_a_hard_link(tmp_path: Path) -> None:
-    source, kept = tmp_path / "a", tmp_path / "kept" / "b"
+    source, kept_path = tmp_path / "a", tmp_path / "kept" / "b"
     source.write_bytes(DATA)
-    keep(str(kept), span(str(source)), str(tmp_path / "staging"))
-    assert is_one_file(str(kept), str(source))
+    keep(str(kept_path), span(str(source)), str(tmp_path / "staging"))
+    assert is_one_file(str(kept_path), str(source))
     source.unlink()
-    assert kept.read_bytes() == DATA
-    assert not is_one_file(str(kept), str(source))
+    assert kept_path.read_bytes() == DATA
+    assert not is_one_file(str(kept_path), str(source))
 
 
-@pytest.mark.parametrize(("part", "requests"), [(16 * MIB, {"PutObject": 1}), (5 * MIB, {"UploadPart": 3})])
+@pytest.mark.parametrize(("part_size", "request_counts"), [(16 * MIB, {"PutObject": 1}), (5 * MIB, {"UploadPart": 3})])
 def test_a_local_file_is_kept_in_s3_in_one_put_or_in_parts(
-    s3: S3Server, tmp_path: Path, part: int, requests: dict[str, int]
+    s3: S3Server, tmp_path: Path, part_size: int, request_counts: dict[str, int]
 ) -> None:
     source = tmp_path / "a"
     source.write_bytes(DATA)
-    kept = f"s3://{s3.new_bucket('keeping')}/pins/a"
-    s3.declare(parent(kept))
-    with patch("rescale.storage.keeping._PART_SIZE", part):
-        sent = requests_of(lambda: keep(kept, span(str(source)), parent(kept)))
-    assert {kind: sent[kind] for kind in ("PutObject", "UploadPart") if sent[kind]} == requests
-    assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
+    kept_uri = f"s3://{s3.new_bucket('keeping')}/pins/a"
+    s3.declare(parent(kept_uri))
+    with patch("rescale.storage.keeping._PART_SIZE", part_size):
+        sent = requests_of(lambda: keep(kept_uri, span(str(source)), parent(kept_uri)))
+    assert {kind: sent[kind] for kind in ("PutObject", "UploadPart") if sent[kind]} == request_counts
+    assert open_store(kept_uri).read_all(kept_uri, len(DATA))[0] == DATA
 
 
 def test_few_files_are_in_memory_at_once(s3: S3Server, tmp_path: Path) -> None:
@@ -81,32 +81,36 @@ def test_few_files_are_in_memory_at_once(s3: S3Server, tmp_path: Path) -> None:
     assert 0 < most_open <= 4
 
 
-@pytest.mark.parametrize(("largest", "requests"), [(16 * MIB, {"CopyObject": 1}), (MIB, {"UploadPartCopy": 3})])
-def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("largest_copy_bytes", "request_counts"), [(16 * MIB, {"CopyObject": 1}), (MIB, {"UploadPartCopy": 3})]
+)
+def test_an_object_is_copied_by_the_store(
+    s3: S3Server, largest_copy_bytes: int, request_counts: dict[str, int]
+) -> None:
     bucket = s3.new_bucket("keeping")
-    source, kept = f"s3://{bucket}/a", f"s3://{bucket}/pins/a"
+    source, kept_uri = f"s3://{bucket}/a", f"s3://{bucket}/pins/a"
     unprotected_store(source).put(source, DATA)
-    s3.declare(parent(kept))
-    before = REQUESTS.bytes_copied
+    s3.declare(parent(kept_uri))
+    copied_before = REQUESTS.bytes_copied
     with (
         patch("rescale.storage.keeping._PART_SIZE", 5 * MIB),
-        patch("rescale.storage.keeping._LARGEST_COPY_BYTES", largest),
+        patch("rescale.storage.keeping._LARGEST_COPY_BYTES", largest_copy_bytes),
     ):
-        sent = requests_of(lambda: keep(kept, span(source), parent(kept)))
-    assert {kind: sent[kind] for kind in ("CopyObject", "UploadPartCopy") if sent[kind]} == requests
+        sent = requests_of(lambda: keep(kept_uri, span(source), parent(kept_uri)))
+    assert {kind: sent[kind] for kind in ("CopyObject", "UploadPartCopy") if sent[kind]} == request_counts
     assert not sent["GetObject"]
-    assert REQUESTS.bytes_copied - before == len(DATA)
-    assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
+    assert REQUESTS.bytes_copied - copied_before == len(DATA)
+    assert open_store(kept_uri).read_all(kept_uri, len(DATA))[0] == DATA
 
 
 def test_a_file_that_changed_is_not_kept(tmp_path: Path) -> None:
-    source, kept = tmp_path / "a", tmp_path / "b"
+    source, kept_path = tmp_path / "a", tmp_path / "b"
     source.write_bytes(DATA)
     old_span = span(str(source))
     source.write_bytes(DATA[::-1] + b"more")
     with pytest.raises(SnapshotError):
-        keep(str(kept), old_span, str(tmp_path / "staging"))
-    assert not kept.exists()
+        keep(str(kept_path), old_span, str(tmp_path / "staging"))
+    assert not kept_path.exists()
 
 
 def test_only_whole_files_of_one_kind_of_store_can_be_kept_by_one_request() -> None:

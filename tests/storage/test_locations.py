@@ -12,7 +12,7 @@ from rescale.text.errors import RequestError
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("location", "expected"),
     [
         ("/a/b/", "/a/b"),
         ("/a/./b/../c", "/a/c"),
@@ -29,8 +29,8 @@ from rescale.text.errors import RequestError
         ("s3p://bucket/a/../../b", "s3://bucket/b"),
     ],
 )
-def test_locations_are_normalised(text: str, expected: str) -> None:
-    assert normalise(text) == expected
+def test_locations_are_normalised(location: str, expected: str) -> None:
+    assert normalise(location) == expected
     assert normalise(expected) == expected
 
 
@@ -40,18 +40,18 @@ def test_relative_path_starts_at_the_working_directory(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
+    "location", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
 )
-def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
+def test_location_that_is_neither_local_nor_in_s3_is_refused(location: str) -> None:
     with pytest.raises(RequestError) as caught:
-        normalise(text)
+        normalise(location)
     advice = caught.value.advice or ""
-    assert ("copy the whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
-    assert ("name a bucket: s3://bucket/key" in advice) is text.startswith("s3:")
+    assert ("copy the whole savepoint" in advice) is (bool(location) and not location.startswith("s3:"))
+    assert ("name a bucket: s3://bucket/key" in advice) is location.startswith("s3:")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("location", "message"),
     [
         ("", "the location is empty"),
         ("-", "standard input or output"),
@@ -59,12 +59,12 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
         ("savepoint-2026-11-29T15:00", "not a location"),
     ],
 )
-def test_odd_location_is_refused_with_what_to_write_instead(text: str, message: str) -> None:
+def test_odd_location_is_refused_with_what_to_write_instead(location: str, message: str) -> None:
     with pytest.raises(RequestError, match=message) as caught:
-        normalise(text)
-    if text not in ("", "s3://"):
+        normalise(location)
+    if location not in ("", "s3://"):
         assert "./" in (caught.value.advice or "")
-        assert normalise(f"./{text}").endswith(f"/{text}")
+        assert normalise(f"./{location}").endswith(f"/{location}")
     assert caught.value.expected
     assert caught.value.advice
     assert "credentials" not in caught.value.advice
@@ -76,20 +76,20 @@ def test_access_key_in_a_location_is_refused_as_such() -> None:
     assert "credentials are not part of its name" in (caught.value.advice or "")
 
 
-@pytest.mark.parametrize("text", ["http://jobmanager:8081/jobs/1", "https://bucket.s3.amazonaws.com/a"])
-def test_web_address_is_refused_with_what_to_name_instead(text: str) -> None:
+@pytest.mark.parametrize("location", ["http://jobmanager:8081/jobs/1", "https://bucket.s3.amazonaws.com/a"])
+def test_web_address_is_refused_with_what_to_name_instead(location: str) -> None:
     with pytest.raises(RequestError) as caught:
-        normalise(text)
+        normalise(location)
     assert "s3://bucket/key" in (caught.value.advice or "")
     assert "> job.json" in (caught.value.advice or "")
 
 
-@pytest.mark.parametrize("text", ["~", "~/savepoint"])
-def test_path_with_an_unexpanded_tilde_is_refused(text: str) -> None:
+@pytest.mark.parametrize("location", ["~", "~/savepoint"])
+def test_path_with_an_unexpanded_tilde_is_refused(location: str) -> None:
     with pytest.raises(RequestError, match="only a shell replaces") as caught:
-        normalise(text)
-    assert f"./{text}" in (caught.value.advice or "")
-    assert normalise(f"./{text}").endswith(f"/{text}")
+        normalise(location)
+    assert f"./{location}" in (caught.value.advice or "")
+    assert normalise(f"./{location}").endswith(f"/{location}")
 
 
 @pytest.mark.parametrize("secret", ["planted", "plan/ted", "/planted"])
@@ -100,21 +100,21 @@ def test_access_key_in_a_location_is_refused_and_not_shown(secret: str) -> None:
     assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{caught.value} {caught.value.document()}")}
 
 
-_POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+_ACCESS_POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
 _OUTPOST = "arn:aws:s3-outposts:eu-west-1:123456789012:outpost/op-1/accesspoint/mine"
 _MULTI_REGION = "arn:aws-cn:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap"
 
 
-@pytest.mark.parametrize("bucket", [_POINT, _OUTPOST, _MULTI_REGION])
+@pytest.mark.parametrize("bucket", [_ACCESS_POINT, _OUTPOST, _MULTI_REGION])
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_arn_of_an_access_point_is_accepted_as_a_bucket(bucket: str, scheme: str) -> None:
-    place = normalise(f"{scheme}://{bucket}/a/savepoint/")
-    assert place == f"s3://{bucket}/a/savepoint"
-    assert split_s3(place) == (bucket, "a/savepoint")
-    assert normalise(place.replace("accesspoint/", "accesspoint:").replace("outpost/op-1/", "outpost:op-1:")) == place
-    assert parent(parent(place)) == join(parent(place), "..") == f"s3://{bucket}"
+    uri = normalise(f"{scheme}://{bucket}/a/savepoint/")
+    assert uri == f"s3://{bucket}/a/savepoint"
+    assert split_s3(uri) == (bucket, "a/savepoint")
+    assert normalise(uri.replace("accesspoint/", "accesspoint:").replace("outpost/op-1/", "outpost:op-1:")) == uri
+    assert parent(parent(uri)) == join(parent(uri), "..") == f"s3://{bucket}"
     assert split_s3(normalise(f"s3://{bucket}/")) == (bucket, "")
-    assert join(place, "../../../b") == f"s3://{bucket}/b"
+    assert join(uri, "../../../b") == f"s3://{bucket}/b"
 
 
 @pytest.mark.parametrize(

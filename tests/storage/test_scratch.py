@@ -29,7 +29,7 @@ from rescale.text.errors import RequestError, StoreError
 from support.disks import bound
 from support.trees import tree
 
-HOLDER = """
+HOLDER_PROGRAM = """
 import sys
 from pathlib import Path
 from rescale.text.errors import RequestError
@@ -41,9 +41,9 @@ with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
 """
 
 
-def hold(place: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Start a process that has a scratch folder below `place` until it ends. Return both."""
-    command = [sys.executable, "-c", HOLDER, str(place)]
+def hold_scratch_folder(directory: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Start a process that has a scratch folder below `directory` until it ends. Return both."""
+    command = [sys.executable, "-c", HOLDER_PROGRAM, str(directory)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
@@ -59,24 +59,27 @@ def test_scratch_folder_is_removed_at_the_end_of_the_block(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("home", ["blockmgr-1", "blockmgr-2"])
-def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("local_directory", ["blockmgr-1", "blockmgr-2"])
+def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(local_directory: str, tmp_path: Path) -> None:
     """This holds even if the killed process belonged to another application, with its own local directory of Spark."""
-    places = [tmp_path / "blockmgr-1", tmp_path / home]
-    for place in places:
-        place.mkdir(exist_ok=True)
-    (killed, abandoned), (living, in_use) = hold(places[1]), hold(places[1])
+    directories = [tmp_path / "blockmgr-1", tmp_path / local_directory]
+    for directory in directories:
+        directory.mkdir(exist_ok=True)
+    (killed_process, abandoned_folder), (living_process, used_folder) = (
+        hold_scratch_folder(directories[1]),
+        hold_scratch_folder(directories[1]),
+    )
     try:
-        killed.kill()
-        killed.wait()
-        assert (abandoned / "CURRENT").exists()
-        with scratch_folder(places[0], ScratchKind.SPARK) as folder:
-            assert not abandoned.exists()
-            assert (in_use / "CURRENT").exists()
+        killed_process.kill()
+        killed_process.wait()
+        assert (abandoned_folder / "CURRENT").exists()
+        with scratch_folder(directories[0], ScratchKind.SPARK) as folder:
+            assert not abandoned_folder.exists()
+            assert (used_folder / "CURRENT").exists()
             assert folder.exists()
     finally:
-        living.communicate("")
-    assert not in_use.exists()
+        living_process.communicate("")
+    assert not used_folder.exists()
 
 
 def test_missing_parent_of_a_scratch_folder_is_created(tmp_path: Path) -> None:
@@ -100,47 +103,47 @@ def test_temporary_directory_whose_name_is_not_utf_8_is_refused(monkeypatch: pyt
     assert "TMPDIR" in (caught.value.advice or "")
 
 
-@pytest.mark.parametrize("place", ["file", "file/below"])
+@pytest.mark.parametrize("relative_path", ["file", "file/below"])
 def test_file_in_place_of_a_scratch_directory_is_a_fault_of_the_request(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    relative_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("somebody's")
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / place))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / relative_path))
     for use in (lambda: scratch_folder(Path(scratch_directory()), ScratchKind.DATABASE), unnamed_file):
-        with pytest.raises(RequestError, match="the scratch directory cannot be used") as refused:  # noqa: SIM117
+        with pytest.raises(RequestError, match="the scratch directory cannot be used") as caught:  # noqa: SIM117
             with scratch_errors(), use():
                 pass
-        assert (refused.value.path or "").startswith(str(tmp_path / "file"))
-        assert "SPARK_LOCAL_DIRS" in (refused.value.advice or "")
+        assert (caught.value.path or "").startswith(str(tmp_path / "file"))
+        assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert (tmp_path / "file").read_text() == "somebody's"
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_failing_scratch_directory_is_worth_another_try(number: int, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=os.strerror(number)) as failed, scratch_errors(str(tmp_path)):
-        raise OSError(number, os.strerror(number))
-    assert failed.value.path == str(tmp_path)
-    assert "SPARK_LOCAL_DIRS" in (failed.value.advice or "")
+@pytest.mark.parametrize("error_number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_failing_scratch_directory_is_worth_another_try(error_number: int, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=os.strerror(error_number)) as caught, scratch_errors(str(tmp_path)):
+        raise OSError(error_number, os.strerror(error_number))
+    assert caught.value.path == str(tmp_path)
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
 
 
 def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) -> None:
-    foreign = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
-    for other in foreign:
-        other.mkdir(parents=True)
+    other_folders = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
+    for folder in other_folders:
+        folder.mkdir(parents=True)
     with scratch_folder(tmp_path / "blockmgr-1", ScratchKind.DATABASE):
         pass
-    assert all(other.exists() for other in foreign)
+    assert all(folder.exists() for folder in other_folders)
 
 
-@pytest.mark.parametrize("killed", ["before the marker", "while it writes the marker"])
-def test_unfinished_scratch_folder_is_kept_and_has_no_content(killed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed_when", ["before the marker", "while it writes the marker"])
+def test_unfinished_scratch_folder_is_kept_and_has_no_content(killed_when: str, tmp_path: Path) -> None:
     """A folder that another process is making looks the same, so neither is removed."""
-    (made := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
-    if killed == "while it writes the marker":
-        (made / MARKER).touch()
-    before = tree(made)
+    (unfinished_folder := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
+    if killed_when == "while it writes the marker":
+        (unfinished_folder / MARKER).touch()
+    before = tree(unfinished_folder)
     with scratch_folder(tmp_path, ScratchKind.DATABASE):
-        assert tree(made) == before
+        assert tree(unfinished_folder) == before
     assert sum(item.content != b"" for item in before.values()) == 0
 
 
@@ -155,12 +158,12 @@ def test_scratch_folder_is_locked_for_releases_without_markers(tmp_path: Path) -
             os.close(descriptor)
 
 
-def left_by_killed_process(place: Path) -> Path:
+def folder_of_killed_process(directory: Path) -> Path:
     """Return the scratch folder of a process that was killed."""
-    process, path = hold(place)
+    process, folder = hold_scratch_folder(directory)
     process.kill()
     process.wait()
-    return path
+    return folder
 
 
 def _copy(path: Path) -> Path:
@@ -192,18 +195,18 @@ def _with_a_linked_marker(path: Path) -> Path:
 
 @pytest.mark.parametrize("change", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
 def test_scratch_folder_without_a_marker_of_its_own_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
-    (place := tmp_path / "place").mkdir()
-    kept = change(left_by_killed_process(place))
-    before = tree(kept)
-    remove_abandoned(place)
-    assert tree(kept) == before
+    (directory := tmp_path / "place").mkdir()
+    kept_folder = change(folder_of_killed_process(directory))
+    before = tree(kept_folder)
+    remove_abandoned(directory)
+    assert tree(kept_folder) == before
 
 
 def test_linked_and_mounted_files_in_an_abandoned_scratch_folder_are_kept(tmp_path: Path) -> None:
     for name in ("others", "place"):
         (tmp_path / name).mkdir()
     (tmp_path / "others" / "file").write_text("mine")
-    path = left_by_killed_process(tmp_path / "place")
+    path = folder_of_killed_process(tmp_path / "place")
     (path / "link").symlink_to(tmp_path / "others")
     (path / "deep" / "mounted").mkdir(parents=True)
     before = tree(tmp_path / "others")
@@ -222,10 +225,10 @@ def test_scratch_folder_works_on_a_file_system_without_locks(tmp_path: Path, mon
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
-    abandoned = tmp_path / f"{ScratchKind.DATABASE}left"
-    abandoned.mkdir()
+    abandoned_folder = tmp_path / f"{ScratchKind.DATABASE}left"
+    abandoned_folder.mkdir()
     monkeypatch.setattr("fcntl.flock", refuse)
     with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert folder.is_dir()
     assert not folder.exists()
-    assert abandoned.exists()
+    assert abandoned_folder.exists()

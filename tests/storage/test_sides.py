@@ -33,45 +33,51 @@ _BASE = {
 
 
 @pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
+def _restored_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
 
 
 def test_locations_in_or_beside_a_declared_target_are_on_its_side() -> None:
     assert side_of("s3://b/anything") is StoreSide.TARGET, "without a declaration, there is one side"
     declare_targets(["s3://b/new", "s3://b/old.rescale/rounds/round-1", "s3://c/x.rescale/plan-1.json"])
-    target = ["s3://b/new", "s3://b/new/f", "s3://b/new.rescale/claim", "s3://b/old/f", "s3://b/old.rescale/pins/p"]
-    assert {side_of(uri) for uri in [*target, "s3://c/x/f"]} == {StoreSide.TARGET}
-    source = ["s3://b/newer", "s3://b/new.rescaled/f", "s3://b", "s3://c/old/f", "s3://c/x.rescales"]
-    assert {side_of(uri) for uri in source} == {StoreSide.SOURCE}
+    target_uris = [
+        "s3://b/new",
+        "s3://b/new/f",
+        "s3://b/new.rescale/claim",
+        "s3://b/old/f",
+        "s3://b/old.rescale/pins/p",
+    ]
+    assert {side_of(uri) for uri in [*target_uris, "s3://c/x/f"]} == {StoreSide.TARGET}
+    source_uris = ["s3://b/newer", "s3://b/new.rescaled/f", "s3://b", "s3://c/old/f", "s3://c/x.rescales"]
+    assert {side_of(uri) for uri in source_uris} == {StoreSide.SOURCE}
     declare_targets([])
     assert side_of("s3://b/new") is StoreSide.SOURCE
 
 
 def test_name_of_a_bucket_or_directory_may_end_like_that_of_documents() -> None:
     declare_targets(["s3://t.rescale/new", "s3://t.rescale/rounds/new", "s3://b/t.rescale/new.rescale/plan-1.json"])
-    target = ["s3://t.rescale/new/f", "s3://t.rescale/rounds/new/f", "s3://b/t.rescale/new.rescale/claim"]
-    assert {side_of(uri) for uri in target} == {StoreSide.TARGET}
-    source = ["s3://t.rescale/old", "s3://t.rescale/rounds/old", "s3://b/t.rescale/old", "s3://b/t/f"]
-    assert {side_of(uri) for uri in source} == {StoreSide.SOURCE}
+    target_uris = ["s3://t.rescale/new/f", "s3://t.rescale/rounds/new/f", "s3://b/t.rescale/new.rescale/claim"]
+    assert {side_of(uri) for uri in target_uris} == {StoreSide.TARGET}
+    source_uris = ["s3://t.rescale/old", "s3://t.rescale/rounds/old", "s3://b/t.rescale/old", "s3://b/t/f"]
+    assert {side_of(uri) for uri in source_uris} == {StoreSide.SOURCE}
 
 
 def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     os.environ.update(_BASE)
     declare_targets(["s3://b/new"])
-    pair = ("s3://b/new/f", "s3://b/old/f")
-    assert is_one_store(*pair)
+    uris = ("s3://b/new/f", "s3://b/old/f")
+    assert is_one_store(*uris)
     configure_side(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
-    assert not is_one_store(*pair)
+    assert not is_one_store(*uris)
     assert is_one_store("s3://b/old/f", "s3://c/f")
     assert is_one_store("/a", "/b")
     assert not is_one_store("/a", "s3://b/old/f")
     configure_side(StoreSide.TARGET, {"AWS_PROFILE": "p"})
-    assert is_one_store(*pair)
+    assert is_one_store(*uris)
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("own_variables", "expected"),
     [
         ({}, _BASE),
         ({"AWS_PROFILE": "p"}, {"AWS_PROFILE": "p", "AWS_ACCESS_KEY_ID": "plain", "AWS_SECRET_ACCESS_KEY": "plain"}),
@@ -82,15 +88,15 @@ def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     ids=["nothing", "profile", "keys", "region", "no bundle"],
 )
 def test_side_takes_only_shared_variables_that_go_with_its_own(
-    own: dict[str, str], expected: dict[str, str | None]
+    own_variables: dict[str, str], expected: dict[str, str | None]
 ) -> None:
-    shared = {"HOME": "/home", "AWS_CONFIG_FILE": "/config"} | (
-        {} if "AWS_CA_BUNDLE" in own else {"AWS_CA_BUNDLE": "/ca"}
+    shared_variables = {"HOME": "/home", "AWS_CONFIG_FILE": "/config"} | (
+        {} if "AWS_CA_BUNDLE" in own_variables else {"AWS_CA_BUNDLE": "/ca"}
     )
-    expected_variables = {name: value for name, value in {**shared, **expected}.items() if value is not None}
-    of_source = {StoreSide.SOURCE.prefix + name: value for name, value in own.items()}
-    assert variables_of(StoreSide.SOURCE, {**_BASE, **of_source}) == expected_variables
-    assert variables_of(StoreSide.TARGET, {**_BASE, **of_source}) == _BASE
+    expected_variables = {name: value for name, value in {**shared_variables, **expected}.items() if value is not None}
+    source_variables = {StoreSide.SOURCE.prefix + name: value for name, value in own_variables.items()}
+    assert variables_of(StoreSide.SOURCE, {**_BASE, **source_variables}) == expected_variables
+    assert variables_of(StoreSide.TARGET, {**_BASE, **source_variables}) == _BASE
 
 
 def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(tmp_path: Path) -> None:
@@ -101,14 +107,14 @@ def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(t
     os.environ.update({**_BASE, "AWS_CONFIG_FILE": str(tmp_path / "config")})
     os.environ.pop("AWS_CA_BUNDLE")
     configure_side(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
-    before = dict(os.environ)
+    environment_before = dict(os.environ)
     source, target = client_for(StoreSide.SOURCE), client_for(StoreSide.TARGET)
     assert (source.meta.endpoint_url, source.meta.region_name) == ("http://store.example", "eu-west-1")
     assert source.meta.config.s3 == {"addressing_style": "virtual"}  # type: ignore[attr-defined]
     assert source._request_signer._credentials.access_key == "k"  # type: ignore[attr-defined]
     assert (target.meta.endpoint_url, target.meta.region_name) == ("http://plain", "plain")
     assert target._request_signer._credentials.access_key == "plain"  # type: ignore[attr-defined]
-    assert dict(os.environ) == before
+    assert dict(os.environ) == environment_before
 
 
 def test_other_threads_never_see_the_variables_of_a_client_that_is_made() -> None:

@@ -52,12 +52,12 @@ def test_read_of_a_changed_file_is_refused(store: Store, home: str) -> None:
     store.put(uri, b"after!")
     if pin and pin.mtime_ns:
         os.utime(uri, ns=(0, pin.mtime_ns + 1))
-    with pytest.raises(SnapshotError, match="has changed") as changed:
+    with pytest.raises(SnapshotError, match="has changed") as caught:
         store.read(uri, 0, 6, pin)
     assert all(
-        (description or "").startswith("6 bytes, ") for description in (changed.value.expected, changed.value.found)
+        (description or "").startswith("6 bytes, ") for description in (caught.value.expected, caught.value.found)
     )
-    assert changed.value.expected != changed.value.found
+    assert caught.value.expected != caught.value.found
     store.put(uri, b"cut")
     with pytest.raises(SnapshotError, match="has changed"):
         store.read(uri, 4, 2, pin)
@@ -71,9 +71,9 @@ def test_read_of_a_missing_or_short_file_is_refused(store: Store, home: str) -> 
         store.read(join(home, "none"), 0, 1)
     store.put(join(home, "a"), b"123")
     for start in (1, 3, 9):
-        with pytest.raises(SnapshotError, match="too early") as raised:
+        with pytest.raises(SnapshotError, match="too early") as caught:
             store.read(join(home, "a"), start, 3)
-        assert (raised.value.path, raised.value.offset) == (join(home, "a"), start)
+        assert (caught.value.path, caught.value.offset) == (join(home, "a"), start)
     with pytest.raises(SnapshotError, match="gone"):
         store.read_all(join(home, "none"), 1)
     with pytest.raises(SnapshotError, match="too large"):
@@ -83,9 +83,9 @@ def test_read_of_a_missing_or_short_file_is_refused(store: Store, home: str) -> 
 def test_put_if_absent_has_one_winner(store: Store, home: str) -> None:
     uri = join(home, "claim")
     with ThreadPoolExecutor(16) as pool:
-        won = list(pool.map(lambda i: store.put_if_absent(uri, b"writer %d" % i), range(16)))
-    assert won.count(True) == 1
-    winner = b"writer %d" % won.index(True)
+        wins = list(pool.map(lambda i: store.put_if_absent(uri, b"writer %d" % i), range(16)))
+    assert wins.count(True) == 1
+    winner = b"writer %d" % wins.index(True)
     assert store.read_all(uri, 100)[0] == winner
     assert store.put_if_absent(uri, winner), "a put that was repeated after a lost answer failed"
     assert not store.put_if_absent(uri, b"another")
@@ -98,9 +98,9 @@ def test_parts_put_in_any_order_make_a_file(store: Store, home: str) -> None:
     upload_id = store.begin_parts(uri, join(f"{home}.beside", "staging"))
     receipts = {i: store.put_part(uri, upload_id, i + 1, i * size, parts[i]) for i in (2, 0, 1)}
     assert store.list(home) == [], "nothing is visible before it is complete"
-    ordered = [receipts[i] for i in range(3)]
-    store.complete_parts(uri, upload_id, ordered, 2 * size + 3)
-    store.complete_parts(uri, upload_id, ordered, 2 * size + 3)
+    ordered_receipts = [receipts[i] for i in range(3)]
+    store.complete_parts(uri, upload_id, ordered_receipts, 2 * size + 3)
+    store.complete_parts(uri, upload_id, ordered_receipts, 2 * size + 3)
     assert store.read(uri, size - 1, 2) == b"\0\1"
     assert store.read(uri, 2 * size, 3) == b"end"
     assert store.list(f"{home}.beside") == []
@@ -139,24 +139,24 @@ def test_store_copies_whole_files_and_ranges(store: Store, home: str) -> None:
     store.put(uri, data)
     pin = store.stat(uri)
     assert pin is not None
-    whole, cut = join(home, "whole"), join(home, "cut")
-    store.copy(whole, Span(uri, 0, len(data), pin))
-    assert store.read_all(whole, len(data))[0] == data
-    before = store.stat(whole)
-    store.copy(whole, Span(uri, 0, len(data), pin))
-    assert store.stat(whole) == before
-    versions = []
+    whole_uri, cut_uri = join(home, "whole"), join(home, "cut")
+    store.copy(whole_uri, Span(uri, 0, len(data), pin))
+    assert store.read_all(whole_uri, len(data))[0] == data
+    whole_pin = store.stat(whole_uri)
+    store.copy(whole_uri, Span(uri, 0, len(data), pin))
+    assert store.stat(whole_uri) == whole_pin
+    cut_pins = []
     for _ in range(2):
-        upload_id = store.begin_parts(cut, staging)
+        upload_id = store.begin_parts(cut_uri, staging)
         receipts = [
-            store.copy_part(cut, upload_id, 1, 0, Span(uri, 7, size + 1, pin)),
-            store.put_part(cut, upload_id, 2, size + 1, b"x" * size),
-            store.copy_part(cut, upload_id, 3, 2 * size + 1, Span(uri, size, size + 3, pin)),
+            store.copy_part(cut_uri, upload_id, 1, 0, Span(uri, 7, size + 1, pin)),
+            store.put_part(cut_uri, upload_id, 2, size + 1, b"x" * size),
+            store.copy_part(cut_uri, upload_id, 3, 2 * size + 1, Span(uri, size, size + 3, pin)),
         ]
-        store.complete_parts(cut, upload_id, receipts, 3 * size + 4)
-        assert store.read_all(cut, 4 * size)[0] == data[7 : size + 8] + b"x" * size + data[size:]
-        versions.append(store.stat(cut))
-    assert versions[0] == versions[1]
+        store.complete_parts(cut_uri, upload_id, receipts, 3 * size + 4)
+        assert store.read_all(cut_uri, 4 * size)[0] == data[7 : size + 8] + b"x" * size + data[size:]
+        cut_pins.append(store.stat(cut_uri))
+    assert cut_pins[0] == cut_pins[1]
 
 
 @pytest.mark.parametrize("home", ["local", gate("uses_strict_s3")], indirect=True)
@@ -183,25 +183,25 @@ def test_aborted_parts_leave_no_file(store: Store, home: str) -> None:
     uri = join(home, "large")
     upload_id = store.begin_parts(uri, join(f"{home}.beside", "staging"))
     store.put_part(uri, upload_id, 1, 0, b"x")
-    other = join(f"{home}.else", "large")
-    kept = store.begin_parts(other, join(f"{home}.else.beside", "staging"))
+    other_uri = join(f"{home}.else", "large")
+    other_upload_id = store.begin_parts(other_uri, join(f"{home}.else.beside", "staging"))
     store.abort_parts(home)
     store.delete([entry.uri for entry in store.list(f"{home}.beside")])
     with pytest.raises(StoreError):
         store.put_part(uri, upload_id, 1, 0, b"x")
     assert store.list(home) == []
-    store.complete_parts(other, kept, [store.put_part(other, kept, 1, 0, b"y")], 1)
-    assert store.read_all(other, 1)[0] == b"y", "an upload elsewhere is kept"
+    store.complete_parts(other_uri, other_upload_id, [store.put_part(other_uri, other_upload_id, 1, 0, b"y")], 1)
+    assert store.read_all(other_uri, 1)[0] == b"y", "an upload elsewhere is kept"
 
 
 def test_part_put_after_its_upload_is_complete_is_refused(store: Store, home: str) -> None:
-    uri, other, staging = join(home, "large"), join(home, "other"), join(f"{home}.beside", "staging")
-    upload_id, begun = store.begin_parts(uri, staging), store.begin_parts(other, staging)
+    uri, other_uri, staging = join(home, "large"), join(home, "other"), join(f"{home}.beside", "staging")
+    upload_id, other_upload_id = store.begin_parts(uri, staging), store.begin_parts(other_uri, staging)
     store.complete_parts(uri, upload_id, [store.put_part(uri, upload_id, 1, 0, b"done")], 4)
     with pytest.raises(StoreError):
         store.put_part(uri, upload_id, 1, 0, b"late")
     assert store.read_all(uri, 4)[0] == b"done"
-    store.complete_parts(other, begun, [store.put_part(other, begun, 1, 0, b"other")], 5)
+    store.complete_parts(other_uri, other_upload_id, [store.put_part(other_uri, other_upload_id, 1, 0, b"other")], 5)
     assert store.list(f"{home}.beside") == []
 
 
@@ -219,16 +219,16 @@ def test_many_files_are_staged_at_once_in_one_directory(store: Store, home: str)
 
 
 @pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # not versitygw: it keeps objects as files
-@pytest.mark.parametrize("damaged", ["a\0b", "a\ud800", "a" * 300, "file/below"])
-def test_impossible_file_name_counts_as_absent(store: Store, home: str, damaged: str) -> None:
+@pytest.mark.parametrize("impossible_name", ["a\0b", "a\ud800", "a" * 300, "file/below"])
+def test_impossible_file_name_counts_as_absent(store: Store, home: str, impossible_name: str) -> None:
     store.put(join(home, "file"), b"")
-    uri = join(home, damaged)
+    uri = join(home, impossible_name)
     assert store.stat(uri) is None
     with pytest.raises(SnapshotError, match="gone"):
         store.read(uri, 0, 1)
 
 
-def test_only_files_exist(store: Store, home: str) -> None:
+def test_directories_and_missing_files_do_not_exist(store: Store, home: str) -> None:
     store.put(join(home, "a/b"), b"")
     assert store.stat(join(home, "a")) is None
     assert [exists(join(home, name)) for name in ("a/b", "a", "a/c")] == [True, False, False]
@@ -270,12 +270,12 @@ def test_forked_process_opens_its_own_store(s3: S3Server) -> None:
     s3.declare(f"s3://{bucket}")
     store = open_store(uri)
     store.put(uri, b"data")
-    child = os.fork()
-    if not child:
-        own = open_store(uri)
-        os._exit(0 if own is not store and own.read(uri, 0, 4) == b"data" else 1)
+    child_pid = os.fork()
+    if not child_pid:
+        own_store = open_store(uri)
+        os._exit(0 if own_store is not store and own_store.read(uri, 0, 4) == b"data" else 1)
     assert store.read(uri, 0, 4) == b"data"
-    assert os.waitpid(child, 0)[1] == 0
+    assert os.waitpid(child_pid, 0)[1] == 0
 
 
 def test_directory_marker_is_not_listed(s3: S3Server) -> None:

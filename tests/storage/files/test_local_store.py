@@ -28,9 +28,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "above" / "home"
 
 
-def _failing(number: int) -> object:
+def _failing_with(error_number: int) -> object:
     def fail(*_: object, **__: object) -> NoReturn:
-        raise OSError(number, os.strerror(number))
+        raise OSError(error_number, os.strerror(error_number))
 
     return fail
 
@@ -40,12 +40,12 @@ def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: 
     listings: list[tuple[list[str], list[str]]] = []
     sync = os.fsync
 
-    def watch(descriptor: int) -> None:
+    def list_and_sync(descriptor: int) -> None:
         listings.append((sorted(os.listdir(home)), sorted(set(os.listdir(home.parent)) - {"home"})))  # noqa: PTH208
         sync(descriptor)
 
     home.mkdir(parents=True)
-    monkeypatch.setattr("os.fsync", watch)
+    monkeypatch.setattr("os.fsync", list_and_sync)
     getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
     inside, beside = listings[0]
     assert inside == []
@@ -56,7 +56,7 @@ def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: 
 
 @pytest.mark.parametrize("verb", ["put", "put_if_absent"])
 @pytest.mark.parametrize(
-    ("number", "kind", "advice"),
+    ("error_number", "error_class", "advice"),
     [
         (errno.ENOSPC, StoreError, "make room there"),
         (errno.EIO, StoreError, "run the same command again"),
@@ -65,19 +65,24 @@ def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: 
     ],
 )
 def test_put_on_a_failing_disk_leaves_no_file(
-    home: Path, monkeypatch: pytest.MonkeyPatch, verb: str, number: int, kind: type[RescaleError], advice: str
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    error_number: int,
+    error_class: type[RescaleError],
+    advice: str,
 ) -> None:
     home.mkdir(parents=True)
-    monkeypatch.setattr("os.fsync", _failing(number))
-    with pytest.raises(kind, match="the file system says") as failed:
+    monkeypatch.setattr("os.fsync", _failing_with(error_number))
+    with pytest.raises(error_class, match="the file system says") as caught:
         getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
-    assert advice in (failed.value.advice or "")
+    assert advice in (caught.value.advice or "")
     assert list(home.parent.rglob("*")) == [home]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("error_number", [errno.ENOSPC, errno.EDQUOT])
 def test_put_on_a_full_disk_removes_the_directory_that_it_made(
-    home: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    home: Path, monkeypatch: pytest.MonkeyPatch, error_number: int
 ) -> None:
     home.parent.mkdir()
     store, target = LocalStore(), str(home / "_metadata")
@@ -86,7 +91,7 @@ def test_put_on_a_full_disk_removes_the_directory_that_it_made(
         lambda: store.put_if_absent(target, b"data"),
         lambda: store.begin_parts(target, str(home / "staging")),
     ]
-    monkeypatch.setattr("os.fsync", _failing(number))
+    monkeypatch.setattr("os.fsync", _failing_with(error_number))
     for put in puts:
         with pytest.raises(StoreError, match="the file system says") as caught:
             put()
@@ -97,7 +102,7 @@ def test_put_on_a_full_disk_removes_the_directory_that_it_made(
 def test_put_part_on_a_full_disk_is_a_store_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore()
     upload_id = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
-    monkeypatch.setattr("os.pwrite", _failing(errno.ENOSPC))
+    monkeypatch.setattr("os.pwrite", _failing_with(errno.ENOSPC))
     with pytest.raises(StoreError, match="No space left"):
         store.put_part(str(home / "large"), upload_id, 1, 0, b"x")
 
@@ -116,11 +121,11 @@ def test_temporary_files_are_made_inside_if_the_parent_is_not_writable(
 ) -> None:
     home.mkdir(parents=True)
     monkeypatch.setattr("os.access", lambda *_: False)
-    monkeypatch.setattr("rescale.storage.files.owned.link", lambda path, _: folders.append(path))
-    folders: list[Path] = []
+    monkeypatch.setattr("rescale.storage.files.owned.link", lambda path, _: linked_paths.append(path))
+    linked_paths: list[Path] = []
     LocalStore().put_if_absent(str(home / "claim"), b"")
-    assert folders[0].parent == home
-    assert folders[0].name.startswith(".home.")
+    assert linked_paths[0].parent == home
+    assert linked_paths[0].name.startswith(".home.")
     assert list(home.iterdir()) == []
 
 
@@ -176,23 +181,24 @@ def fsync(directory: str) -> None:
         os.close(descriptor)
 
 
-def _unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def _remove_copy_file_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.copy_file_range")
 
 
-def _nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def _copy_no_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.copy_file_range", lambda *_: 0)
 
 
-def _fails(why: int) -> Callable[[pytest.MonkeyPatch], None]:
-    return lambda monkeypatch: monkeypatch.setattr("os.copy_file_range", _failing(why))
+def _fail_copies_with(error_number: int) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda monkeypatch: monkeypatch.setattr("os.copy_file_range", _failing_with(error_number))
 
 
 @pytest.mark.parametrize(
-    "kernel", [_unknown, _nothing_is_copied, *map(_fails, (errno.EXDEV, errno.ENOSYS, errno.EPERM))]
+    "change_kernel",
+    [_remove_copy_file_range, _copy_no_bytes, *map(_fail_copies_with, (errno.EXDEV, errno.ENOSYS, errno.EPERM))],
 )
 def test_copy_reads_and_writes_bytes_without_a_working_copy_file_range(
-    home: Path, kernel: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    home: Path, change_kernel: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """macOS does not have `copy_file_range`. On some file systems it copies nothing in the middle of a file.
 
@@ -201,7 +207,7 @@ def test_copy_reads_and_writes_bytes_without_a_working_copy_file_range(
     LocalStore().put(source := str(home / "source"), b"some state")
     pin = LocalStore().stat(source)
     assert pin is not None
-    kernel(monkeypatch)
+    change_kernel(monkeypatch)
     LocalStore().copy(str(home / "copy"), Span(source, 5, 5, pin))
     assert (home / "copy").read_bytes() == b"state"
     with pytest.raises(SnapshotError):
@@ -211,7 +217,7 @@ def test_copy_reads_and_writes_bytes_without_a_working_copy_file_range(
 def test_put_if_absent_on_a_file_system_without_hard_links_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.link", _failing(errno.ENOTSUP))
+    monkeypatch.setattr("os.link", _failing_with(errno.ENOTSUP))
     with pytest.raises(UnsupportedError, match="hard links"):
         LocalStore().put_if_absent(str(home / "claim"), b"")
     assert list(home.parent.rglob("*")) == [home]
@@ -226,7 +232,7 @@ def test_impossible_file_names_are_refused(home: Path, name: str) -> None:
 
 
 def test_exceeded_file_size_limit_is_reported_with_ulimit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", _failing(errno.EFBIG))
+    monkeypatch.setattr("os.fsync", _failing_with(errno.EFBIG))
     with pytest.raises(StoreError, match="File too large") as caught:
         LocalStore().put(str(home / "file"), b"data")
     assert "ulimit -f" in (caught.value.advice or "")
@@ -234,11 +240,11 @@ def test_exceeded_file_size_limit_is_reported_with_ulimit(home: Path, monkeypatc
 
 def test_error_names_the_requested_file_and_not_the_temporary_one(home: Path) -> None:
     """The name of the temporary file is even longer than that of its directory."""
-    place = f"{home}/{'d' * 250}/claim"
+    uri = f"{home}/{'d' * 250}/claim"
     for put in (LocalStore().put, LocalStore().put_if_absent):
         with pytest.raises(RequestError, match="name too long") as caught:
-            put(place, b"")
-        assert caught.value.path == place
+            put(uri, b"")
+        assert caught.value.path == uri
 
 
 def test_dangling_link_in_place_of_a_directory_is_refused(home: Path) -> None:
@@ -283,40 +289,40 @@ def test_modification_time_outside_the_calendar_is_no_error(seconds: int) -> Non
     try:
         path.write_bytes(b"data")
         os.utime(path, ns=(seconds * 10**9 + 1, seconds * 10**9 + 1))
-        written, pin = store.modification_time(str(path)), store.stat(str(path))
+        written_at, pin = store.modification_time(str(path)), store.stat(str(path))
         assert pin == Pin(4, mtime_ns=seconds * 10**9 + 1)
         if abs(seconds) < 10**10:
-            assert written == datetime.fromtimestamp(seconds, UTC)
-            assert f"{written:%Y-%m-%d %H:%M:%S}.000000001 UTC" in str(pin)
+            assert written_at == datetime.fromtimestamp(seconds, UTC)
+            assert f"{written_at:%Y-%m-%d %H:%M:%S}.000000001 UTC" in str(pin)
         else:
-            assert written is None
+            assert written_at is None
             assert f"{seconds * 10**9 + 1} ns after 1970" in str(pin)
         assert store.read(str(path), 0, 4, pin) == b"data"
     finally:
         path.unlink(missing_ok=True)
 
 
-def _fail_listing(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
+def _fail_listing(monkeypatch: pytest.MonkeyPatch, directory: Path, error_number: int) -> None:
     """Let the listing of the place fail with this error number."""
     scandir = os.scandir
 
     def fail(path: str) -> object:
-        if Path(path) == place:
-            raise OSError(number, os.strerror(number), path)
+        if Path(path) == directory:
+            raise OSError(error_number, os.strerror(error_number), path)
         return scandir(path)
 
     monkeypatch.setattr("os.scandir", fail)
 
 
-@pytest.mark.parametrize(("number", "kind"), [(errno.EACCES, RequestError), (errno.EIO, StoreError)])
+@pytest.mark.parametrize(("error_number", "error_class"), [(errno.EACCES, RequestError), (errno.EIO, StoreError)])
 def test_listing_an_unreadable_directory_is_an_error(
-    home: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RescaleError]
+    home: Path, monkeypatch: pytest.MonkeyPatch, error_number: int, error_class: type[RescaleError]
 ) -> None:
     home.mkdir(parents=True)
-    _fail_listing(monkeypatch, home, number)
-    with pytest.raises(kind, match=os.strerror(number)) as error:
+    _fail_listing(monkeypatch, home, error_number)
+    with pytest.raises(error_class, match=os.strerror(error_number)) as caught:
         LocalStore().list(str(home))
-    assert error.value.path == str(home)
+    assert caught.value.path == str(home)
 
 
 def test_unreadable_directory_below_the_listed_one_is_skipped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,34 +353,34 @@ def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(
             staging.mkdir()
             staging.rmdir()
 
-    other = threading.Thread(target=come_and_go)
-    other.start()
+    directory_maker = threading.Thread(target=come_and_go)
+    directory_maker.start()
     try:
         assert {are_in_one_mount(staging, home) for _ in range(5_000)} == {True}
     finally:
         is_done.set()
-        other.join()
+        directory_maker.join()
 
 
-@pytest.mark.parametrize("patience", [0.0, 60.0], ids=["slow", "fast"])
-def test_stats_returns_pins_in_the_order_of_the_names(
-    patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("patience_seconds", [0.0, 60.0], ids=["slow", "fast"])
+def test_stats_returns_pins_in_the_order_of_the_uris(
+    patience_seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store asks in several threads on a slow file system, and in the calling thread on a fast one."""
-    monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE_SECONDS", patience)
+    monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE_SECONDS", patience_seconds)
     store, asked_by = LocalStore(), set[int]()
     stat = store.stat
 
-    def seen(uri: str) -> Pin | None:
+    def stat_and_note(uri: str) -> Pin | None:
         asked_by.add(threading.get_ident())
         return stat(uri)
 
-    monkeypatch.setattr(store, "stat", seen)
-    names = [str(tmp_path / str(number)) for number in range(5)]
-    for number in (0, 2, 3):
-        Path(names[number]).write_bytes(b"x" * number)
-    assert [pin and pin.size for pin in store.stats(names)] == [0, None, 2, 3, None]
-    assert (threading.get_ident() in asked_by) is (patience > 0)
+    monkeypatch.setattr(store, "stat", stat_and_note)
+    uris = [str(tmp_path / str(i)) for i in range(5)]
+    for i in (0, 2, 3):
+        Path(uris[i]).write_bytes(b"x" * i)
+    assert [pin and pin.size for pin in store.stats(uris)] == [0, None, 2, 3, None]
+    assert (threading.get_ident() in asked_by) is (patience_seconds > 0)
     assert store.stats([]) == []
 
 

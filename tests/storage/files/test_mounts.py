@@ -29,9 +29,9 @@ def test_names_in_the_mount_table_may_have_any_bytes(tmp_path: Path, monkeypatch
     folder = tmp_path / "新しい\u3000フォルダー"  # with an ideographic space
     folder.mkdir()
     with closed_after(os.open(folder, FOLDER_FLAGS)) as descriptor:
-        number = mount_id_of(descriptor) or ""
+        mount_id = mount_id_of(descriptor) or ""
     lines = [b"1 0 8:1 / /media/\xe9t\xe9 rw", b"2 0 8:2 / /media/a\x85b\rc rw"]
-    lines.append(f"{number} 0 8:3 /home {folder} rw".encode())
+    lines.append(f"{mount_id} 0 8:3 /home {folder} rw".encode())
     (tmp_path / "mounts").write_bytes(b"".join(line + b" - ext4 /dev/sda rw\n" for line in lines))
     monkeypatch.setattr(mounts, "_MOUNT_TABLE", tmp_path / "mounts")
     assert device_path_of(folder / "target") == DevicePath("8:3", "/home/target")

@@ -16,7 +16,7 @@ from support.snapshots import directory
 from support.trees import tree
 
 JOBS = Path(__file__).parents[3] / "jobs"
-OWNED = "rescale/storage/files/owned.py"
+OWNED_MODULE = "rescale/storage/files/owned.py"
 
 _OS_CALLS = {
     *("unlink", "remove", "rmdir", "removedirs", "rename", "renames", "replace", "link", "symlink", "mkdir"),
@@ -52,7 +52,7 @@ def _hides_calls(statement: ast.ImportFrom) -> bool:
 def _changes_files(call: ast.Call) -> bool:
     function, text = call.func, ast.unparse(call)
     if isinstance(function, ast.Name):
-        return function.id == "open" and _is_for_writing(_mode(call, 1)) and "os.devnull" not in text
+        return function.id == "open" and _is_for_writing(_mode_arguments(call, 1)) and "os.devnull" not in text
     if not isinstance(function, ast.Attribute):
         return False
     owner, name = ast.unparse(function.value), function.attr
@@ -64,12 +64,12 @@ def _changes_files(call: ast.Call) -> bool:
         return name in _MODULES[owner]
     if name == "replace":  # `Path.replace` has one argument, `str.replace` two; others name theirs
         return len(call.args) == 1 and not call.keywords
-    return name in _PATH_CALLS or (name == "open" and _is_for_writing(_mode(call, 0)))
+    return name in _PATH_CALLS or (name == "open" and _is_for_writing(_mode_arguments(call, 0)))
 
 
-def _mode(call: ast.Call, at: int) -> list[ast.expr]:
-    """Return the keyword argument `mode` of a call of `open`, or the positional arguments from `at` on."""
-    return [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[at:]
+def _mode_arguments(call: ast.Call, position: int) -> list[ast.expr]:
+    """Return the keyword argument `mode` of a call of `open`, or the positional arguments from `position` on."""
+    return [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[position:]
 
 
 def _is_for_writing(arguments: list[ast.expr]) -> bool:
@@ -83,13 +83,13 @@ def _is_for_writing(arguments: list[ast.expr]) -> bool:
 
 def test_only_the_module_owned_calls_functions_that_change_files() -> None:
     all_files = [*JOBS.rglob("*.py"), *(JOBS.parent / "dags").rglob("*.py")]
-    files = [path for path in all_files if path != JOBS / OWNED]
+    files = [path for path in all_files if path != JOBS / OWNED_MODULE]
     calls_by_file = {
         path.relative_to(JOBS.parent).as_posix(): [*calls_that_change_files(path.read_text())] for path in files
     }
     assert len(files) > 500
     assert {path: calls for path, calls in calls_by_file.items() if calls} == {}
-    assert [*calls_that_change_files((JOBS / OWNED).read_text())]
+    assert [*calls_that_change_files((JOBS / OWNED_MODULE).read_text())]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_calls_that_change_files_are_recognised(call: str) -> None:
     assert [*calls_that_change_files(call)]
 
 
-AUDIT = """
+AUDIT_HOOK = """
 import os, sys
 
 LOG, BUSY = os.environ["AUDIT"], []
@@ -153,7 +153,7 @@ def hook(event, args):
 sys.addaudithook(hook)
 """
 
-SHUFFLE = """
+SHUFFLE_PROGRAM = """
 from {module} import {tasks}
 from rescale.execution.progress import ByteAction, Progress
 
@@ -168,13 +168,13 @@ with {started} as tasks:
 """
 
 
-class Audited:
+class ProcessAuditor:
     """Runner of processes that log which module changes a file, in them or in their child processes."""
 
     def __init__(self, home: Path) -> None:
         self._log, library = home / "audit", home / "library"
         library.mkdir()
-        (library / "sitecustomize.py").write_text(AUDIT)
+        (library / "sitecustomize.py").write_text(AUDIT_HOOK)
         scratch = home / "scratch"
         scratch.mkdir()
         path = os.pathsep.join([str(library), str(JOBS), str(JOBS.parent / "tests")])
@@ -201,12 +201,12 @@ class Audited:
 
 
 @pytest.fixture
-def audited(tmp_path: Path) -> Audited:
-    return Audited(tmp_path)
+def auditor(tmp_path: Path) -> ProcessAuditor:
+    return ProcessAuditor(tmp_path)
 
 
-def _rescale(audited: Audited, *arguments: str, code: int = 0) -> None:
-    audited.run(
+def _rescale(auditor: ProcessAuditor, *arguments: str, code: int = 0) -> None:
+    auditor.run(
         "-c", "import sys; from rescale.cli.main import main; sys.exit(main(sys.argv[1:]))", *arguments, code=code
     )
 
@@ -220,36 +220,36 @@ def _rescale(audited: Audited, *arguments: str, code: int = 0) -> None:
     ],
 )
 def test_whole_runs_change_files_only_through_the_module_owned(
-    audited: Audited, tmp_path: Path, source: str, options: list[str]
+    auditor: ProcessAuditor, tmp_path: Path, source: str, options: list[str]
 ) -> None:
     target = tmp_path / "target"
-    _rescale(audited, "run", directory(source), "--target", str(target), *options)
-    _rescale(audited, "validate", directory(source), str(target))
-    _rescale(audited, "diff", directory(source), str(target))
-    _rescale(audited, "report", str(target), "-o", str(tmp_path / "page.html"))
-    _rescale(audited, "discard", str(target), code=2)
-    _rescale(audited, "discard", str(tmp_path / "other"))
-    changes_by_file = audited.changes_by_module()
-    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
-    assert len(changes_by_file[OWNED]) > 20
-    assert tree(audited.scratch).keys() == {"."}
+    _rescale(auditor, "run", directory(source), "--target", str(target), *options)
+    _rescale(auditor, "validate", directory(source), str(target))
+    _rescale(auditor, "diff", directory(source), str(target))
+    _rescale(auditor, "report", str(target), "-o", str(tmp_path / "page.html"))
+    _rescale(auditor, "discard", str(target), code=2)
+    _rescale(auditor, "discard", str(tmp_path / "other"))
+    changes_by_file = auditor.changes_by_module()
+    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED_MODULE]
+    assert len(changes_by_file[OWNED_MODULE]) > 20
+    assert tree(auditor.scratch).keys() == {"."}
 
 
-IN_PROCESSES = SHUFFLE.format(
+PROCESSES_PROGRAM = SHUFFLE_PROGRAM.format(
     module="rescale.execution.tasks.processes", tasks="process_tasks", started="process_tasks(2)"
 )
-IN_SPARK = SHUFFLE.format(
+SPARK_PROGRAM = SHUFFLE_PROGRAM.format(
     module="rescale.execution.tasks.spark.spark_tasks",
     tasks="spark_tasks",
     started='spark_tasks("audit", "local[2]", None)',
 )
 
 
-@pytest.mark.parametrize("program", [pytest.param(IN_PROCESSES, id="processes"), slow(IN_SPARK, id="spark")])
-def test_tasks_change_files_only_through_the_module_owned(program: str, audited: Audited) -> None:
-    audited.run("-c", program)
-    changes_by_file = audited.changes_by_module()
-    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
-    others = {file for file in changes_by_file if file != OWNED}
-    assert all("pyspark" in file or "numba" in file for file in others), others
-    assert tree(audited.scratch).keys() == {"."}
+@pytest.mark.parametrize("program", [pytest.param(PROCESSES_PROGRAM, id="processes"), slow(SPARK_PROGRAM, id="spark")])
+def test_tasks_change_files_only_through_the_module_owned(program: str, auditor: ProcessAuditor) -> None:
+    auditor.run("-c", program)
+    changes_by_file = auditor.changes_by_module()
+    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED_MODULE]
+    other_files = {file for file in changes_by_file if file != OWNED_MODULE}
+    assert all("pyspark" in file or "numba" in file for file in other_files), other_files
+    assert tree(auditor.scratch).keys() == {"."}

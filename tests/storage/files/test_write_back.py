@@ -42,9 +42,9 @@ def test_large_files_are_written_in_small_calls(tmp_path: Path, monkeypatch: pyt
     sizes: list[int] = []
 
     def counting(write: Callable[..., int]) -> Callable[..., int]:
-        def counted(descriptor: int, data: memoryview, *place: int) -> int:
+        def counted(descriptor: int, data: memoryview, *offset: int) -> int:
             sizes.append(len(data))
-            return write(descriptor, data[: max(1, len(data) - 1)], *place)  # a call may write less
+            return write(descriptor, data[: max(1, len(data) - 1)], *offset)  # a call may write less
 
         return counted
 
@@ -53,8 +53,8 @@ def test_large_files_are_written_in_small_calls(tmp_path: Path, monkeypatch: pyt
     store, data = local_store.LocalStore(), os.urandom(3 << 20)
     store.put(str(tmp_path / "whole"), data)
     upload_id = store.begin_parts(str(tmp_path / "parts"), str(tmp_path / "staging"))
-    for number in range(2):
-        store.put_part(str(tmp_path / "parts"), upload_id, number + 1, number * len(data), data)
+    for i in range(2):
+        store.put_part(str(tmp_path / "parts"), upload_id, i + 1, i * len(data), data)
     store.complete_parts(str(tmp_path / "parts"), upload_id, ["", ""], 2 * len(data))
     assert (tmp_path / "whole").read_bytes() == data
     assert (tmp_path / "parts").read_bytes() == 2 * data

@@ -17,7 +17,7 @@ from support.snapshots import directory
 from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 
-def _decide(request: WireRequest) -> Treatment:
+def _refuse_prefix_without_slash(request: WireRequest) -> Treatment:
     (prefix,) = parse_qs(urlsplit(request.path).query).get("prefix", [""])
     if prefix and not prefix.endswith("/"):
         return Treatment(carried_out=False, instead=(400, "InvalidPrefix"))
@@ -30,7 +30,7 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("AWS_S3_DISABLE_EXPRESS_SESSION_AUTH", "true")  # moto has no sessions
     s3.create_bucket(name := f"state-{uuid.uuid4().hex[:8]}--usw2-az1--x-s3")
     with wire_to(s3) as wire:
-        wire.decide = _decide
+        wire.decide = _refuse_prefix_without_slash
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         store = S3Store()
         monkeypatch.setattr(stores, "_s3", lambda: store)
@@ -40,8 +40,8 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_directory_bucket_is_listed_by_a_name_prefix(bucket: str, s3: S3Server) -> None:
     for key in ("job/chk-1/_metadata", "job/chk-12/_metadata", "job/shared/file", "job-2/chk-1/_metadata"):
         s3.client().put_object(Bucket=bucket, Key=key, Body=b"x")
-    listed = S3Store().list(f"s3://{bucket}/job", "chk-1")
-    assert [entry.uri.removeprefix(f"s3://{bucket}/job/") for entry in listed] == [
+    entries = S3Store().list(f"s3://{bucket}/job", "chk-1")
+    assert [entry.uri.removeprefix(f"s3://{bucket}/job/") for entry in entries] == [
         "chk-1/_metadata",
         "chk-12/_metadata",
     ]

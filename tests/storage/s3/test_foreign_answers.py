@@ -40,23 +40,23 @@ REQUESTS_OF_STORE = [
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"), [(PAGE, "Back soon"), (Answer(200, etag=""), "no content")], ids=["page", "nothing"]
+    ("answer", "shown_text"), [(PAGE, "Back soon"), (Answer(200, etag=""), "no content")], ids=["page", "nothing"]
 )
 @pytest.mark.parametrize("ask", REQUESTS_OF_STORE)
 def test_answers_that_are_not_of_s3_are_retried_and_then_shown(
-    ask: Callable[[S3Store], object], answer: Answer, shown: str, server: ScriptedServer
+    ask: Callable[[S3Store], object], answer: Answer, shown_text: str, server: ScriptedServer
 ) -> None:
     """A proxy may answer so while the store is away; boto3 takes it for success, or for an empty listing."""
     server.answers = [answer] * 8 + [Answer(404)]
     with pytest.raises(StoreError, match="has status 200 without") as caught:
         ask(S3Store())
-    assert shown in str(caught.value.found)
+    assert shown_text in str(caught.value.found)
     assert len(server.requests) >= 8
 
 
 def test_answer_after_web_pages_counts(server: ScriptedServer) -> None:
-    uploaded = b"<InitiateMultipartUploadResult><UploadId>7</UploadId></InitiateMultipartUploadResult>"
-    server.answers = [PAGE, PAGE, Answer(200, b'<?xml version="1.0"?>\n \n ' + uploaded)]
+    upload_xml = b"<InitiateMultipartUploadResult><UploadId>7</UploadId></InitiateMultipartUploadResult>"
+    server.answers = [PAGE, PAGE, Answer(200, b'<?xml version="1.0"?>\n \n ' + upload_xml)]
     assert S3Store().begin_parts(_URI, "") == "7"
 
 
@@ -65,8 +65,8 @@ def test_error_in_an_answer_with_status_200_is_retried(
     ask: Callable[[S3Store], object], server: ScriptedServer
 ) -> None:
     """S3 sends the status before it begins with the work, and white space while it works."""
-    error = b'<?xml version="1.0"?>\n \n <Error><Code>SlowDown</Code><Message>later</Message></Error>'
-    server.answers = [Answer(200, error)] * 2 + [Answer(200, b'<?xml version="1.0"?>\n <R><ETag>"abc"</ETag></R>')]
+    error_xml = b'<?xml version="1.0"?>\n \n <Error><Code>SlowDown</Code><Message>later</Message></Error>'
+    server.answers = [Answer(200, error_xml)] * 2 + [Answer(200, b'<?xml version="1.0"?>\n <R><ETag>"abc"</ETag></R>')]
     ask(S3Store())
     assert len(server.requests) == 3
 

@@ -18,7 +18,7 @@ _URI = "s3://bucket/key"
 _CUSTOMER_KEY = base64.b64encode(bytes(range(32))).decode()
 _SSE = "x-amz-server-side-encryption"
 _SSE_C = f"{_SSE}-customer-key"
-_OF_SOURCE = "x-amz-copy-source-server-side-encryption-customer-key"
+_SOURCE_SSE_C = "x-amz-copy-source-server-side-encryption-customer-key"
 _UPLOAD = b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
 
 _REQUESTS: dict[str, tuple[Callable[[S3Store], object], Answer]] = {
@@ -33,13 +33,13 @@ _REQUESTS: dict[str, tuple[Callable[[S3Store], object], Answer]] = {
     ),
     "list": (lambda store: store.list(_URI), Answer(200, b"<ListBucketResult/>")),
 }
-_OBJECTS = ("head", "get", "part", "put", "begin", "copy")
+_OBJECT_REQUESTS = ("head", "get", "part", "put", "begin", "copy")
 
 
 @pytest.mark.parametrize(
     ("variables", "header", "value", "carried_by"),
     [
-        ({"AWS_REQUEST_PAYER": "requester"}, "x-amz-request-payer", "requester", (*_OBJECTS, "list")),
+        ({"AWS_REQUEST_PAYER": "requester"}, "x-amz-request-payer", "requester", (*_OBJECT_REQUESTS, "list")),
         ({"AWS_SERVER_SIDE_ENCRYPTION": "AES256"}, _SSE, "AES256", ("put", "begin", "copy")),
         ({"AWS_SERVER_SIDE_ENCRYPTION": "aws:kms"}, _SSE, "aws:kms", ("put", "begin", "copy")),
         (
@@ -48,11 +48,11 @@ _OBJECTS = ("head", "get", "part", "put", "begin", "copy")
             "alias/flink",
             ("put", "begin", "copy"),
         ),
-        ({"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY}, _SSE_C, _CUSTOMER_KEY, _OBJECTS),
-        ({"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY}, _OF_SOURCE, _CUSTOMER_KEY, ("copy",)),
+        ({"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY}, _SSE_C, _CUSTOMER_KEY, _OBJECT_REQUESTS),
+        ({"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY}, _SOURCE_SSE_C, _CUSTOMER_KEY, ("copy",)),
     ],
 )
-@pytest.mark.parametrize("name", _REQUESTS)
+@pytest.mark.parametrize("request_name", _REQUESTS)
 def test_requests_carry_the_headers_of_the_settings(
     server: ScriptedServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -60,14 +60,14 @@ def test_requests_carry_the_headers_of_the_settings(
     header: str,
     value: str,
     carried_by: tuple[str, ...],
-    name: str,
+    request_name: str,
 ) -> None:
     for variable, setting in variables.items():
         monkeypatch.setenv(variable, setting)
-    ask, answer = _REQUESTS[name]
+    ask, answer = _REQUESTS[request_name]
     server.answers = [answer]
     ask(S3Store())
-    assert server.headers[-1].get(header) == (value if name in carried_by else None)
+    assert server.headers[-1].get(header) == (value if request_name in carried_by else None)
 
 
 def test_objects_are_written_with_the_kms_key(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,12 +78,12 @@ def test_objects_are_written_with_the_kms_key(s3: S3Server, monkeypatch: pytest.
     store = S3Store()
     store.put(f"s3://{bucket}/put", b"x")
     assert store.put_if_absent(f"s3://{bucket}/once", b"x")
-    uploaded = f"s3://{bucket}/uploaded"
-    upload_id = store.begin_parts(uploaded, "")
-    store.complete_parts(uploaded, upload_id, [store.put_part(uploaded, upload_id, 1, 0, b"x" * size)], size)
-    pin = store.stat(uploaded)
+    uploaded_uri = f"s3://{bucket}/uploaded"
+    upload_id = store.begin_parts(uploaded_uri, "")
+    store.complete_parts(uploaded_uri, upload_id, [store.put_part(uploaded_uri, upload_id, 1, 0, b"x" * size)], size)
+    pin = store.stat(uploaded_uri)
     assert pin is not None
-    store.copy(f"s3://{bucket}/copied", Span(uploaded, 0, size, pin))
+    store.copy(f"s3://{bucket}/copied", Span(uploaded_uri, 0, size, pin))
     for key in ("put", "once", "uploaded", "copied"):
         head = s3.client().head_object(Bucket=bucket, Key=key)
         assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", "0d1e2f"), key
@@ -102,10 +102,10 @@ def test_objects_are_written_with_the_kms_key(s3: S3Server, monkeypatch: pytest.
     ],
 )
 def test_impossible_object_settings_are_refused(variables: dict[str, str]) -> None:
-    with pytest.raises(RequestError) as raised:
+    with pytest.raises(RequestError) as caught:
         ObjectSettings.read(variables)
-    assert any(variable in raised.value.what for variable in variables | {"AWS_SERVER_SIDE_ENCRYPTION": ""})
-    assert not any(len(value) > 9 and value in str(raised.value) for value in variables.values())
+    assert any(variable in caught.value.what for variable in variables | {"AWS_SERVER_SIDE_ENCRYPTION": ""})
+    assert not any(len(value) > 9 and value in str(caught.value) for value in variables.values())
 
 
 def test_customer_key_is_not_in_the_repr_of_the_settings() -> None:

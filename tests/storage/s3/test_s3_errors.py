@@ -40,7 +40,7 @@ def store() -> S3Store:
 
 @pytest.mark.parametrize("operation", _OPERATIONS)
 @pytest.mark.parametrize(
-    ("code", "status", "kind", "advises"),
+    ("code", "status", "error_class", "advice"),
     [
         ("AccessDenied", 403, RequestError, "AWS_ACCESS_KEY_ID"),
         ("403", 403, RequestError, "AWS_REQUEST_PAYER"),
@@ -84,22 +84,24 @@ def store() -> S3Store:
     ],
 )
 def test_error_answers_of_s3_become_errors_with_advice(
-    store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], advises: str
+    store: S3Store, operation: str, code: str, status: int, error_class: type[RescaleError], advice: str
 ) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, "what S3 said", status)
         if (operation, code) == ("head_object", "403"):  # an answer without a body, so a GET asks for the reason
             stub.add_client_error("get_object", "AccessDenied", "what S3 said", status)
         error = _error_of(lambda: _OPERATIONS[operation](store))
-    assert type(error) is kind
-    assert advises in (error.advice or "")
+    assert type(error) is error_class
+    assert advice in (error.advice or "")
     assert error.found in (code, "AccessDenied")
     assert "s3://bucket" in (error.path or "")
-    assert type(RescaleError.of_document(error.document())) is kind, "the class survives the way to another process"
+    assert type(RescaleError.of_document(error.document())) is error_class, (
+        "the class survives the way to another process"
+    )
 
 
 @pytest.mark.parametrize(
-    ("operation", "code", "status", "message", "advises"),
+    ("operation", "code", "status", "message", "advice"),
     [
         (
             "get_object",
@@ -142,13 +144,13 @@ def test_error_answers_of_s3_become_errors_with_advice(
     ],
 )
 def test_advice_for_a_general_error_code_follows_its_message(
-    store: S3Store, operation: str, code: str, status: int, message: str, advises: str
+    store: S3Store, operation: str, code: str, status: int, message: str, advice: str
 ) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, message, status)
         error = _error_of(lambda: _OPERATIONS[operation](store))
     assert type(error) is RequestError
-    assert advises in (error.advice or "")
+    assert advice in (error.advice or "")
 
 
 def test_archived_object_is_refused_with_advice_to_restore_it(s3: S3Server) -> None:
@@ -165,15 +167,15 @@ def test_archived_object_is_refused_with_advice_to_restore_it(s3: S3Server) -> N
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "kind"),
+    ("code", "status", "error_class"),
     [("NoSuchKey", 404, SnapshotError), ("404", 404, SnapshotError), ("InvalidRange", 416, SnapshotError)],
 )
 def test_missing_or_short_object_is_a_snapshot_error(
-    store: S3Store, code: str, status: int, kind: type[RescaleError]
+    store: S3Store, code: str, status: int, error_class: type[RescaleError]
 ) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("get_object", code, "", status)
-        assert type(_error_of(lambda: store.read(_URI, 5, 3))) is kind
+        assert type(_error_of(lambda: store.read(_URI, 5, 3))) is error_class
 
 
 def test_stat_and_delete_accept_an_absent_object(store: S3Store) -> None:
@@ -193,12 +195,14 @@ def test_missing_upload_is_a_store_error(store: S3Store) -> None:
         assert type(_error_of(lambda: store.complete_parts(_URI, "token", ["a"], 1))) is StoreError
 
 
-@pytest.mark.parametrize(("size", "fine"), [(7, True), (8, False)])
-def test_missing_upload_is_complete_if_its_object_has_the_right_size(store: S3Store, size: int, fine: bool) -> None:
+@pytest.mark.parametrize(("size", "is_complete"), [(7, True), (8, False)])
+def test_missing_upload_is_complete_if_its_object_has_the_right_size(
+    store: S3Store, size: int, is_complete: bool
+) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("complete_multipart_upload", "NoSuchUpload", "", 404)
         stub.add_response("head_object", {"ContentLength": size, "ETag": '"a"'})
-        if fine:
+        if is_complete:
             store.complete_parts(_URI, "token", ["a"], 7)
         else:
             assert type(_error_of(lambda: store.complete_parts(_URI, "token", ["a"], 7))) is StoreError
@@ -235,8 +239,13 @@ def test_refused_conditional_put_is_an_unsupported_error(store: S3Store, code: s
 def test_refusal_to_delete_a_locked_object_says_until_when(
     store: S3Store, code: str, status: int, message: str
 ) -> None:
-    until = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
-    head = {"ContentLength": 2, "ETag": '"a"', "ObjectLockRetainUntilDate": until, "ObjectLockLegalHoldStatus": "ON"}
+    locked_until = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
+    head = {
+        "ContentLength": 2,
+        "ETag": '"a"',
+        "ObjectLockRetainUntilDate": locked_until,
+        "ObjectLockLegalHoldStatus": "ON",
+    }
     with Stubber(store._client) as stub:
         stub.add_client_error("delete_object", code, message, status)
         stub.add_response("head_object", head)
@@ -265,18 +274,18 @@ def test_put_of_the_same_bytes_to_a_locked_object_succeeds(store: S3Store) -> No
 
 
 def test_puts_carry_a_checksum_after_the_bucket_required_one(store: S3Store) -> None:
-    asks = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with Object Lock parameters"
+    message = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with Object Lock parameters"
     with Stubber(store._client) as stub:
-        bare = {"Bucket": "locked", "Key": "key", "Body": b"x"}
-        checked = {**bare, "ContentMD5": "ndTkYSaMgDT1yFZOFVxnpg=="}
-        stub.add_client_error("put_object", "InvalidRequest", asks, 400, expected_params=bare)
+        bare_request = {"Bucket": "locked", "Key": "key", "Body": b"x"}
+        checked_request = {**bare_request, "ContentMD5": "ndTkYSaMgDT1yFZOFVxnpg=="}
+        stub.add_client_error("put_object", "InvalidRequest", message, 400, expected_params=bare_request)
         for _ in range(2):
-            stub.add_response("put_object", {}, checked)
+            stub.add_response("put_object", {}, checked_request)
             store.put("s3://locked/key", b"x")
-        part = {**checked, "UploadId": "token", "PartNumber": 1}
-        stub.add_response("upload_part", {"ETag": '"a"'}, part)
+        part_request = {**checked_request, "UploadId": "token", "PartNumber": 1}
+        stub.add_response("upload_part", {"ETag": '"a"'}, part_request)
         assert store.put_part("s3://locked/key", "token", 1, 0, b"x") == '"a"'
-        stub.add_client_error("put_object", "InvalidRequest", asks, 400, expected_params=checked)
+        stub.add_client_error("put_object", "InvalidRequest", message, 400, expected_params=checked_request)
         error = _error_of(lambda: store.put("s3://locked/key", b"x"))
         assert "AWS_REQUEST_CHECKSUM_CALCULATION=when_supported" in (error.advice or "")
         stub.assert_no_pending_responses()
@@ -290,12 +299,12 @@ def test_bad_request_for_another_reason_is_not_a_refused_condition(store: S3Stor
 
 
 @pytest.mark.parametrize(
-    ("uri", "says"), [("s3://b d/key", "bucket"), ("s3://bucket", "cannot be made"), ("s3://bucket/\udc80", "name")]
+    ("uri", "message"), [("s3://b d/key", "bucket"), ("s3://bucket", "cannot be made"), ("s3://bucket/\udc80", "name")]
 )
-def test_impossible_s3_places_are_refused(store: S3Store, uri: str, says: str) -> None:
+def test_impossible_s3_places_are_refused(store: S3Store, uri: str, message: str) -> None:
     error = _error_of(lambda: store.put(uri, b""))
     assert type(error) is RequestError
-    assert says in str(error)
+    assert message in str(error)
 
 
 def test_object_name_that_is_no_utf_8_counts_as_absent(store: S3Store) -> None:
@@ -389,6 +398,6 @@ def test_unknown_profile_is_refused_with_the_files_of_profiles(monkeypatch: pyte
 
 
 def _error_of(call: Callable[[], object]) -> RescaleError:
-    with pytest.raises(RescaleError) as raised:
+    with pytest.raises(RescaleError) as caught:
         call()
-    return raised.value
+    return caught.value

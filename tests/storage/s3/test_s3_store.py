@@ -34,12 +34,12 @@ def _certificate_of_this_machine() -> bytes:
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
     builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
-    alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    signed = builder.add_extension(alternative, critical=False).sign(key, hashes.SHA256())
+    alternative_name = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = builder.add_extension(alternative_name, critical=False).sign(key, hashes.SHA256())
     private_key = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return signed.public_bytes(serialization.Encoding.PEM) + private_key
+    return certificate.public_bytes(serialization.Encoding.PEM) + private_key
 
 
 def test_read_from_a_busy_server_is_repeated(server: ScriptedServer) -> None:
@@ -55,14 +55,14 @@ def test_read_from_a_server_that_stays_busy_is_a_store_error(server: ScriptedSer
     assert len(server.requests) == 8
 
 
-@pytest.mark.parametrize("sent", [0, 2])
-def test_read_whose_body_breaks_off_is_repeated(server: ScriptedServer, sent: int) -> None:
-    broken = Answer(206, b"1234", sent=sent)
-    server.answers = [broken, Answer(503), broken, Answer(206, b"1234")]
+@pytest.mark.parametrize("sent_bytes", [0, 2])
+def test_read_whose_body_breaks_off_is_repeated(server: ScriptedServer, sent_bytes: int) -> None:
+    broken_answer = Answer(206, b"1234", sent=sent_bytes)
+    server.answers = [broken_answer, Answer(503), broken_answer, Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     assert len(server.requests) == 4
     server.requests.clear()
-    server.answers = [broken, Answer(200, b"1234")]
+    server.answers = [broken_answer, Answer(200, b"1234")]
     assert S3Store().read_all(_URI, 4) == (b"1234", Pin(4, etag='"abc"'))
 
 
@@ -73,7 +73,7 @@ def test_repeated_read_of_an_object_that_changed_is_refused(server: ScriptedServ
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "kind"),
+    ("status", "code", "error_class"),
     [
         (403, "AccessDenied", RequestError),
         (400, "ExpiredToken", RequestError),
@@ -85,18 +85,18 @@ def test_repeated_read_of_an_object_that_changed_is_refused(server: ScriptedServ
     ],
 )
 def test_error_answers_to_a_read_become_errors_of_the_right_class(
-    server: ScriptedServer, status: int, code: str, kind: type[RescaleError]
+    server: ScriptedServer, status: int, code: str, error_class: type[RescaleError]
 ) -> None:
     """The same classes as for all other requests (`test_s3_errors`)."""
     server.answers = [Answer(status, f"<Error><Code>{code}</Code><Message>said</Message></Error>".encode())]
     with pytest.raises(RescaleError) as caught:
         S3Store().read(_URI, 2, 2)
-    assert type(caught.value) is kind
+    assert type(caught.value) is error_class
 
 
-@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("is_trusted", [True, False])
 def test_reads_need_a_trusted_certificate(
-    server: ScriptedServer, trusted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: ScriptedServer, is_trusted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     certificate = tmp_path / "certificate.pem"
     certificate.write_bytes(_certificate_of_this_machine())
@@ -105,13 +105,13 @@ def test_reads_need_a_trusted_certificate(
     server.answers = [Answer(206, b"1234")]
     server.over(context)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://127.0.0.1:{server.port}")
-    if trusted:
+    if is_trusted:
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
         assert S3Store().read(_URI, 0, 4) == b"1234"
     else:
-        for asks in (lambda: S3Store().read(_URI, 0, 4), lambda: S3Store().list("s3://bucket/a")):
+        for ask in (lambda: S3Store().read(_URI, 0, 4), lambda: S3Store().list("s3://bucket/a")):
             with pytest.raises(RequestError, match=r"certificate that is not trusted: .*verify failed") as caught:
-                asks()
+                ask()
             assert "AWS_CA_BUNDLE" in (caught.value.advice or "")
         assert server.requests == []
 
@@ -193,10 +193,10 @@ def test_reads_go_through_a_proxy(server: ScriptedServer, monkeypatch: pytest.Mo
 
 def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:
     server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
-    before, retries = REQUESTS.by_operation, REQUESTS.repeat_count
+    requests_before, retries_before = REQUESTS.by_operation, REQUESTS.repeat_count
     S3Store().read(_URI, 0, 2)
-    assert REQUESTS.by_operation - before == {"GetObject": 4}
-    assert REQUESTS.repeat_count - retries == 2, "a body that broke off leads to a new request"
+    assert REQUESTS.by_operation - requests_before == {"GetObject": 4}
+    assert REQUESTS.repeat_count - retries_before == 2, "a body that broke off leads to a new request"
 
 
 def test_object_name_is_quoted_as_boto3_quotes_it(server: ScriptedServer) -> None:
@@ -227,9 +227,9 @@ def test_request_to_a_silent_store_is_given_up_after_two_attempts(
     server: ScriptedServer, ask: Callable[[S3Store], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two attempts instead of eight, because each takes all of its time, which is simulated here."""
-    before = REQUESTS.by_operation
+    requests_before = REQUESTS.by_operation
     clock = SimpleNamespace(
-        monotonic=lambda: READ_SECONDS * (REQUESTS.by_operation - before).total(), sleep=lambda _: None
+        monotonic=lambda: READ_SECONDS * (REQUESTS.by_operation - requests_before).total(), sleep=lambda _: None
     )
     for module in ("s3_client", "object_reads", "pinned_objects"):
         monkeypatch.setattr(f"rescale.storage.s3.{module}.time", clock)
@@ -237,7 +237,7 @@ def test_request_to_a_silent_store_is_given_up_after_two_attempts(
     server.answers = [SILENCE]
     with pytest.raises(StoreError):
         ask(S3Store())
-    assert (REQUESTS.by_operation - before).total() == 2
+    assert (REQUESTS.by_operation - requests_before).total() == 2
 
 
 def test_time_limits_of_retries_add_up_to_at_most_two_minutes() -> None:
@@ -252,10 +252,10 @@ def test_listing_that_breaks_off_is_repeated(server: ScriptedServer) -> None:
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("page", [b"", b"<NextMarker>directory/a</NextMarker>"])
-def test_listing_that_names_no_next_page_is_refused(server: ScriptedServer, page: bytes) -> None:
+@pytest.mark.parametrize("next_marker", [b"", b"<NextMarker>directory/a</NextMarker>"])
+def test_listing_that_names_no_next_page_is_refused(server: ScriptedServer, next_marker: bytes) -> None:
     """Stores that know only the first version of ListObjects answer so, and the rest of the files would be missing."""
-    listing = b"<ListBucketResult><IsTruncated>true</IsTruncated>%s</ListBucketResult>" % page
+    listing = b"<ListBucketResult><IsTruncated>true</IsTruncated>%s</ListBucketResult>" % next_marker
     server.answers = [Answer(200, listing)]
     with pytest.raises(UnsupportedError, match="ListObjectsV2"):
         S3Store().list("s3://bucket/directory")
@@ -312,8 +312,8 @@ def test_copy_is_repeated_with_an_etag_without_quotes(server: ScriptedServer) ->
 
 def test_copy_with_an_error_in_a_200_answer_is_repeated(server: ScriptedServer) -> None:
     """S3 begins to answer with status 200 before it has copied, so an error comes in the body."""
-    failed = Answer(200, b"<Error><Code>InternalError</Code><Message>we are sorry</Message></Error>")
-    server.answers = [failed, Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")]
+    failed_answer = Answer(200, b"<Error><Code>InternalError</Code><Message>we are sorry</Message></Error>")
+    server.answers = [failed_answer, Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")]
     S3Store().copy(_URI, Span("s3://bucket/source", 0, 4, _PIN))
     assert len(server.requests) == 2
 
@@ -330,8 +330,10 @@ def test_put_if_absent_that_always_conflicts_is_a_store_error(server: ScriptedSe
 
 
 def test_boto3_is_not_imported_for_a_local_store() -> None:
-    code = "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+    program = (
+        "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
 
 
 def test_stats_ask_for_each_object_if_listing_is_forbidden(server: ScriptedServer) -> None:
@@ -343,10 +345,11 @@ def test_stats_ask_for_each_object_if_listing_is_forbidden(server: ScriptedServe
 
 def test_stats_stop_listing_at_a_page_of_unwanted_objects(server: ScriptedServer) -> None:
     entry = "<Contents><Key>directory/{}{}</Key><Size>4</Size><ETag>&quot;abc&quot;</ETag></Contents>"
-    wanted, others = ("".join(entry.format(name, i) for i in range(20)) for name in "ab")
-    more = "<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>"
+    wanted_entries, other_entries = ("".join(entry.format(name, i) for i in range(20)) for name in "ab")
+    more_pages = "<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>"
     server.answers = [
-        Answer(200, f"<ListBucketResult>{more}{entries}</ListBucketResult>".encode()) for entries in (wanted, others)
+        Answer(200, f"<ListBucketResult>{more_pages}{entries}</ListBucketResult>".encode())
+        for entries in (wanted_entries, other_entries)
     ]
     server.answers += [Answer(404)]
     uris = [f"s3://bucket/directory/{name}{i}" for name in "ac" for i in range(20)]

@@ -15,22 +15,22 @@ from rescale.text.advice import Advice
 from rescale.text.errors import RequestError
 
 SOURCE, TARGET = "s3://flink/savepoint", "s3://flink/new"
-DENIED = ClientError(
+ACCESS_DENIED = ClientError(
     {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}},  # type: ignore[typeddict-item]
     "GetObject",
 )
 
 
 @pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    plain = {name: value for name, value in os.environ.items() if "AWS_" not in name}
-    monkeypatch.setattr(os, "environ", plain)
+def _restored_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if "AWS_" not in name}
+    monkeypatch.setattr(os, "environ", environment)
     (tmp_path / "config").write_text("[profile cloud]\nendpoint_url = https://cloud.example\n")
     os.environ.update(AWS_CONFIG_FILE=str(tmp_path / "config"), AWS_ENDPOINT_URL="https://plain.example")
     declare_targets([TARGET])
 
 
-def error_at(uri: str, cause: Exception = DENIED) -> RequestError:
+def error_at(uri: str, cause: Exception = ACCESS_DENIED) -> RequestError:
     with pytest.raises(RequestError) as caught, translated_errors(uri):
         raise cause
     return caught.value
