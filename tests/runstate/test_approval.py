@@ -21,7 +21,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 from support.pipeline import certify, execute_without_spark
 
-ASKING, OTHER = {"run": "asking"}, {"run": "other"}
+ASKING_RUN, OTHER_RUN = {"run": "asking"}, {"run": "other"}
 
 STEPS: dict[str, Callable[[Plan], object]] = {
     "reshuffle": lambda plan: reshuffle_keyed_state(plan, InProcessTasks()),
@@ -35,14 +35,14 @@ STEPS: dict[str, Callable[[Plan], object]] = {
 def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: str, plan: Plan) -> None:
     """This holds for a run that began before the question was asked, too."""
     certify(plan)
-    ask(plan, ASKING)
+    ask(plan, ASKING_RUN)
     claim(plan)
     with pytest.raises(RequestError) as caught:
         STEPS[step](plan)
     assert caught.value.path == plan.target
     assert "run asking" in str(caught.value.found)
     assert caught.value.advice
-    decide(plan, ASKING, "approved by ada", is_approved=True)
+    decide(plan, ASKING_RUN, "approved by ada", is_approved=True)
     STEPS[step](plan)
 
 
@@ -50,7 +50,7 @@ def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: st
 def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(step: str, plan: Plan) -> None:
     steps = {**STEPS, "claim": claim}
     certify(plan)
-    decide(plan, ASKING, "rejected by ada", is_approved=False)
+    decide(plan, ASKING_RUN, "rejected by ada", is_approved=False)
     with pytest.raises(RequestError) as caught:
         steps[step](plan)
     assert "rejected by ada" in str(caught.value.found)
@@ -63,24 +63,27 @@ def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(st
 @pytest.mark.parametrize("unconditional", [False, True])
 def test_second_answer_to_a_question_does_not_replace_the_first(unconditional: bool, plan: Plan) -> None:
     claim(plan)
-    first = decide(plan, ASKING, "rejected by ada", is_approved=False, accept_unconditional=unconditional)
-    assert decide(plan, OTHER, "approved by bob", is_approved=True, accept_unconditional=unconditional) == first
-    assert (first.approved, first.answer, first.by) == (False, "rejected by ada", ASKING)
+    first_decision = decide(plan, ASKING_RUN, "rejected by ada", is_approved=False, accept_unconditional=unconditional)
+    assert (
+        decide(plan, OTHER_RUN, "approved by bob", is_approved=True, accept_unconditional=unconditional)
+        == first_decision
+    )
+    assert (first_decision.approved, first_decision.answer, first_decision.by) == (False, "rejected by ada", ASKING_RUN)
 
 
 @pytest.mark.parametrize("unconditional", [False, True])
 def test_question_names_the_first_run_that_asked_it(unconditional: bool, plan: Plan) -> None:
     claim(plan)
-    first = ask(plan, ASKING, accept_unconditional=unconditional)
-    assert ask(plan, OTHER, accept_unconditional=unconditional) == first
-    assert first.by == ASKING
+    first_question = ask(plan, ASKING_RUN, accept_unconditional=unconditional)
+    assert ask(plan, OTHER_RUN, accept_unconditional=unconditional) == first_question
+    assert first_question.by == ASKING_RUN
 
 
 def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: Plan) -> None:
     """A run may publish while another run asks its question. The published result is reported, and not taken back."""
     execute_without_spark(plan)
-    ask(plan, ASKING)
-    decide(plan, ASKING, "rejected by ada", is_approved=False)
+    ask(plan, ASKING_RUN)
+    decide(plan, ASKING_RUN, "rejected by ada", is_approved=False)
     assert publish(plan).was_already_published
     with pytest.raises(RequestError) as caught:
         discard(plan.target)
@@ -89,8 +92,8 @@ def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: 
 
 def test_discard_removes_question_and_decision(plan: Plan) -> None:
     claim(plan)
-    ask(plan, ASKING)
-    decide(plan, ASKING, "approved by ada", is_approved=True)
+    ask(plan, ASKING_RUN)
+    decide(plan, ASKING_RUN, "approved by ada", is_approved=True)
     discard(plan.target)
     assert approval_of(places_of(plan)) == Approval(None, None)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
@@ -98,27 +101,27 @@ def test_discard_removes_question_and_decision(plan: Plan) -> None:
 
 def test_killed_discard_removes_the_claim_before_the_question(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     claim(plan)
-    ask(plan, ASKING)
-    store, kept = open_store(plan.target), {places_of(plan).question, places_of(plan).claim}
+    ask(plan, ASKING_RUN)
+    store, kept_uris = open_store(plan.target), {places_of(plan).question, places_of(plan).claim}
     delete = store.delete
 
-    def killed(uris: list[str]) -> None:
+    def delete_or_be_killed(uris: list[str]) -> None:
         if places_of(plan).question in uris:
             raise KeyboardInterrupt
         delete(uris)
-        kept.difference_update(uris)
+        kept_uris.difference_update(uris)
 
-    monkeypatch.setattr(store, "delete", killed)
+    monkeypatch.setattr(store, "delete", delete_or_be_killed)
     with pytest.raises(KeyboardInterrupt):
         discard(plan.target)
-    assert kept == {places_of(plan).question}
+    assert kept_uris == {places_of(plan).question}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"approved": "yes"}'])
-@pytest.mark.parametrize("which", ["question", "decision"])
-def test_question_or_decision_with_unknown_content_is_refused(which: str, content: bytes, plan: Plan) -> None:
+@pytest.mark.parametrize("document", ["question", "decision"])
+def test_question_or_decision_with_unknown_content_is_refused(document: str, content: bytes, plan: Plan) -> None:
     claim(plan)
-    uri = getattr(places_of(plan), which)
+    uri = getattr(places_of(plan), document)
     open_store(uri).put(uri, content)
     with pytest.raises(RequestError) as caught:
         permit(plan, Transition.MOVE)

@@ -49,19 +49,19 @@ def objects_of_others(home: str) -> dict[str, bytes]:
     """Return the content of all objects that are neither in the target nor beside it, and of `target.rescale/mine`."""
     store = open_store(home)
     uris = [entry.uri for entry in store.list(home)]
-    foreign = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
-    return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*foreign, f"{home}/target.rescale/mine"]}
+    foreign_uris = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
+    return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*foreign_uris, f"{home}/target.rescale/mine"]}
 
 
 def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(home: str, server: S3Server) -> None:
-    before, sent = objects_of_others(home), REQUESTS.by_operation
+    before, requests_before = objects_of_others(home), REQUESTS.by_operation
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     move(plan, InProcessTasks())
     store = open_store(plan.target)
     store.begin_parts(f"{plan.target}/{'0' * 32}-keyed-0-12345678", "")  # as a killed task leaves it
     discard(plan.target)
     assert store.list(plan.target) == []
-    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_operation - sent)
+    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_operation - requests_before)
     execute_without_spark(plan)
     assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None
@@ -77,13 +77,13 @@ def test_step_does_not_delete_a_result_that_does_not_exist(home: str, server: S3
     assert open_store(result).stat(result) is not None
 
 
-def _whole(store: Store, uri: str) -> Span:
+def _whole_span(store: Store, uri: str) -> Span:
     pin = store.stat(uri)
     assert pin is not None
     return Span(uri, 0, pin.size, pin)
 
 
-FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
+FORBIDDEN_REQUESTS: dict[str, Callable[[Store, str], object]] = {
     "PUT source/_metadata": lambda store, home: store.put(f"{home}/source/_metadata", b""),
     "PUT source/new": lambda store, home: store.put_if_absent(f"{home}/source/new", b""),
     "DELETE source/_metadata": lambda store, home: store.delete([f"{home}/source/_metadata"]),
@@ -92,7 +92,7 @@ FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
     "PUT target.rescale2/claim": lambda store, home: store.put(f"{home}/target.rescale2/claim", b""),
     "PUT target2": lambda store, home: store.put(f"{home}/target2", b""),
     "PUT target-2/copy": lambda store, home: store.copy(
-        f"{home}/target-2/copy", _whole(store, f"{home}/source/_metadata")
+        f"{home}/target-2/copy", _whole_span(store, f"{home}/source/_metadata")
     ),
     "POST target-2/file?uploads": lambda store, home: store.begin_parts(f"{home}/target-2/file", ""),
 }
@@ -102,12 +102,12 @@ def test_policy_refuses_each_forbidden_request(home: str, server: S3Server) -> N
     """If the policy let these requests pass, the other tests would prove nothing."""
     store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
     before = objects_of_others(home)
-    for what, forbidden in FORBIDDEN.items():
+    for request_line, send_forbidden in FORBIDDEN_REQUESTS.items():
         with pytest.raises((RequestError, CopyRefused)):
-            forbidden(S3Store(), home)  # a new one each time, because a store remembers that copies are refused
-        method, place = what.split()
-        assert server.take_refused() == [f"{method} {home.removeprefix('s3:/')}/{place}"], what
-        assert objects_of_others(home) == before, what
+            send_forbidden(S3Store(), home)  # a new one each time, because a store remembers that copies are refused
+        method, place = request_line.split()
+        assert server.take_refused() == [f"{method} {home.removeprefix('s3:/')}/{place}"], request_line
+        assert objects_of_others(home) == before, request_line
 
 
 def test_policy_refuses_a_plan_stored_beside_a_target_that_it_does_not_name(home: str, server: S3Server) -> None:

@@ -60,13 +60,17 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
     canonical, native = (plan_rescale(snapshots.directory(name), str(tmp_path / name), ["4"]) for name in names)
     for plan in (canonical, native):
         move(plan, InProcessTasks())
-    part = next(
+    canonical_operator = next(
         operator
         for operator in canonical.operators
         if any(stream.slot is Slot.KEYED for stream in operator.new_streams)
     )
-    mixed = replace(
-        native, operators=tuple(part if operator.label == part.label else operator for operator in native.operators)
+    mixed_plan = replace(
+        native,
+        operators=tuple(
+            canonical_operator if operator.label == canonical_operator.label else operator
+            for operator in native.operators
+        ),
     )
     handles = {
         plan: [handles for step in MOVING_STEPS if (handles := read_handles(plan, step)) is not None]
@@ -75,32 +79,36 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
     written_handles = [
         replace(
             written,
-            handles=tuple(handle for handle in written.handles if (handle.operator_id == part.operator_id) is is_part),
+            handles=tuple(
+                handle
+                for handle in written.handles
+                if (handle.operator_id == canonical_operator.operator_id) is is_canonical
+            ),
         )
-        for plan, is_part in ((canonical, True), (native, False))
+        for plan, is_canonical in ((canonical, True), (native, False))
         for written in handles[plan]
     ]
-    candidate = read_metadata(build_candidate(metadata(native.source), mixed, written_handles), "")
+    candidate = read_metadata(build_candidate(metadata(native.source), mixed_plan, written_handles), "")
     assert snapshot_type(candidate.properties) is SnapshotType.NATIVE_SAVEPOINT
 
 
-KINDS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
+STATE_KINDS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
 
 
 def kinds_of_state(subtask: Subtask) -> set[str]:
     """Return the kinds of state that a subtask has; none for a finished subtask."""
-    return {name for name in KINDS if getattr(subtask.state, name, None) is not None}
+    return {name for name in STATE_KINDS if getattr(subtask.state, name, None) is not None}
 
 
 def test_candidate_has_state_of_every_kind_that_its_source_has(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     source, candidate = metadata(plan.source), candidate_of(plan)
-    had, has = (
+    source_kinds, candidate_kinds = (
         [set.union(set(), *map(kinds_of_state, operator.subtasks)) for operator in m.operators]
         for m in (source, candidate)
     )
-    assert had == has
-    assert set.union(*has) == {*KINDS}
+    assert source_kinds == candidate_kinds
+    assert set.union(*candidate_kinds) == {*STATE_KINDS}
     assert [len(operator.subtasks) for operator in candidate.operators] == [
         operator.parallelism for operator in candidate.operators
     ]
@@ -113,11 +121,13 @@ def test_finished_operators_and_subtasks_are_finished_in_the_candidate(name: str
     for before, after in zip(source.operators, candidate.operators, strict=True):
         assert after.max_parallelism == 64
         assert (before.fully_finished, before.name, before.uid) == (after.fully_finished, after.name, after.uid)
-        had, has = (
+        source_kinds, candidate_kinds = (
             {subtask.index: (subtask.finished, kinds_of_state(subtask)) for subtask in o.subtasks}
             for o in (before, after)
         )
-        assert has == {**dict.fromkeys(has, (False, set())), **had}, "a subtask that is not listed has no state"
+        assert candidate_kinds == {**dict.fromkeys(candidate_kinds, (False, set())), **source_kinds}, (
+            "a subtask that is not listed has no state"
+        )
     assert any(
         operator.fully_finished or any(s.finished for s in operator.subtasks) for operator in candidate.operators
     )
@@ -125,8 +135,8 @@ def test_finished_operators_and_subtasks_are_finished_in_the_candidate(name: str
 
 def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-finished"), str(tmp_path / "target"), ["3"])
-    finished = [operator for operator in candidate_of(plan).operators if operator.fully_finished]
-    assert [(operator.parallelism, operator.subtasks) for operator in finished] == [(3, ())]
+    finished_operators = [operator for operator in candidate_of(plan).operators if operator.fully_finished]
+    assert [(operator.parallelism, operator.subtasks) for operator in finished_operators] == [(3, ())]
 
 
 def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_path: Path) -> None:
@@ -135,11 +145,13 @@ def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_pa
     written_handles = [handles for step in MOVING_STEPS if (handles := read_handles(plan, step)) is not None]
     source = metadata(plan.source)
     assert build_candidate(source, plan, written_handles)
-    first, *others = written_handles[0].handles
-    fewer: WrittenHandles = replace(written_handles[0], handles=tuple(others))
-    more = replace(written_handles[0], handles=(first, *others, first._replace(subtask=17)))
-    for handles, subtask in ((fewer, first.subtask), (more, 17)):
+    first_handle, *other_handles = written_handles[0].handles
+    fewer_handles: WrittenHandles = replace(written_handles[0], handles=tuple(other_handles))
+    more_handles = replace(
+        written_handles[0], handles=(first_handle, *other_handles, first_handle._replace(subtask=17))
+    )
+    for handles, subtask in ((fewer_handles, first_handle.subtask), (more_handles, 17)):
         with pytest.raises(IntegrityError, match="do not match the planned streams") as caught:
             build_candidate(source, plan, [handles, *written_handles[1:]])
-        assert caught.value.operator == first.operator_id
+        assert caught.value.operator == first_handle.operator_id
         assert f"subtask {subtask}" in str(caught.value.found)

@@ -59,10 +59,10 @@ def target(tmp_path: Path) -> Path:
 
 
 def put(target: Path, document: bytes) -> Path:
-    place = Path(certificate_place(str(target)))
-    place.parent.mkdir(exist_ok=True)
-    place.write_bytes(document)
-    return place
+    path = Path(certificate_place(str(target)))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(document)
+    return path
 
 
 def test_certificate_is_read_as_it_was_written(target: Path) -> None:
@@ -73,8 +73,8 @@ def test_certificate_is_read_as_it_was_written(target: Path) -> None:
 def test_digest_of_certificate_is_that_of_its_compact_json_with_sorted_keys() -> None:
     document = {**FIELDS}
     digest = document.pop("document_sha256")
-    compact = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert digest == hashlib.sha256(compact.encode()).hexdigest()
+    compact_json = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert digest == hashlib.sha256(compact_json.encode()).hexdigest()
 
 
 def test_missing_certificate_is_a_request_error(target: Path) -> None:
@@ -99,12 +99,12 @@ def test_missing_certificate_is_a_request_error(target: Path) -> None:
     ],
 )
 def test_damaged_certificate_is_refused_with_its_path(damage: Callable[[bytes], bytes], target: Path) -> None:
-    whole = json.dumps(FIELDS, indent=2, ensure_ascii=False).encode()
-    assert damage(whole) != whole
-    place = put(target, damage(whole))
+    document = json.dumps(FIELDS, indent=2, ensure_ascii=False).encode()
+    assert damage(document) != document
+    path = put(target, damage(document))
     with pytest.raises(IntegrityError) as caught:
         read_certificate(str(target))
-    assert caught.value.path == str(place)
+    assert caught.value.path == str(path)
     assert "is published, move the certificate away, then compare" in str(caught.value.advice)
 
 
@@ -129,9 +129,9 @@ def test_certificate_of_another_plan_is_refused(target: Path) -> None:
     with pytest.raises(IntegrityError, match="belongs to another plan") as caught:
         certificate_for(plan)
     assert (caught.value.expected, caught.value.found) == (plan.digest, CERTIFICATE.plan)
-    own = replace(CERTIFICATE, plan=plan.digest)
-    put(target, json.dumps(msgspec.to_builtins(own.document())).encode())
-    assert certificate_for(plan) == own
+    own_certificate = replace(CERTIFICATE, plan=plan.digest)
+    put(target, json.dumps(msgspec.to_builtins(own_certificate.document())).encode())
+    assert certificate_for(plan) == own_certificate
 
 
 @given(st.data())
@@ -140,9 +140,9 @@ def test_certificate_with_one_flipped_bit_is_refused(
 ) -> None:
     """Flips in white space and escapes are left out, because they might not change a value."""
     target = tmp_path_factory.getbasetemp() / "flipped"
-    whole = bytearray(json.dumps(FIELDS, separators=(",", ":"), ensure_ascii=False).encode())
-    at = data.draw(st.integers(0, len(whole) - 1))
-    whole[at] ^= 1 << data.draw(st.integers(0, 7))
-    put(target, bytes(whole))
+    document = bytearray(json.dumps(FIELDS, separators=(",", ":"), ensure_ascii=False).encode())
+    index = data.draw(st.integers(0, len(document) - 1))
+    document[index] ^= 1 << data.draw(st.integers(0, 7))
+    put(target, bytes(document))
     with pytest.raises(IntegrityError):
         read_certificate(str(target))

@@ -46,12 +46,12 @@ def test_result_is_published_after_publication_and_discard_gave_way_to_each_othe
 
 
 def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(_: object) -> None:
+    def be_killed(_: object) -> None:
         raise KeyboardInterrupt
 
     move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
-        patched.setattr("rescale.runstate.removal.clear_leftovers", killed)
+        patched.setattr("rescale.runstate.removal.clear_leftovers", be_killed)
         with pytest.raises(KeyboardInterrupt):
             discard(plan.target)
     with pytest.raises(RequestError, match="has started and not ended"):
@@ -61,39 +61,39 @@ def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypat
     execute_without_spark(plan)
 
 
-def write_files_before_listings(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
+def write_files_before_listings(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, file_count: int) -> None:
     """Write this number of files of the plan, each shortly before a listing of the target."""
-    store, names = open_store(plan.target), islice(cycle(sorted(planned_names(plan).names)), files)
-    listed = store.list
+    store, names = open_store(plan.target), islice(cycle(sorted(planned_names(plan).names)), file_count)
+    list_files = store.list
 
-    def writing(directory: str) -> list[Entry]:
-        if directory == plan.target and (late := next(names, None)) is not None:
-            store.put(join(plan.target, late), b"late")
-        return listed(directory)
+    def write_and_list(directory: str) -> list[Entry]:
+        if directory == plan.target and (late_name := next(names, None)) is not None:
+            store.put(join(plan.target, late_name), b"late")
+        return list_files(directory)
 
-    monkeypatch.setattr(store, "list", writing)
+    monkeypatch.setattr(store, "list", write_and_list)
 
 
-@pytest.mark.parametrize("until", ["delete", "list"])
+@pytest.mark.parametrize("verb", ["delete", "list"])
 def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, until: str
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     """Meanwhile another discard has ended, and the same plan has published files with the same names."""
     move(plan, InProcessTasks())
     store = open_store(plan.target)
-    real, turns = getattr(store, until), count()
+    request, request_counter = getattr(store, verb), count()
 
-    def stood_still(*arguments: Any) -> Any:
-        result = real(*arguments)
-        if next(turns) == 2:  # the requests before were for notes and documents
+    def answer_after_suspension(*arguments: Any) -> Any:
+        result = request(*arguments)
+        if next(request_counter) == 2:  # the requests before were for notes and documents
             with monkeypatch.context() as patched:
-                patched.setattr(store, until, real)
+                patched.setattr(store, verb, request)
                 discard(plan.target)
                 execute_without_spark(plan)
         return result
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, until, stood_still)
+        patched.setattr(store, verb, answer_after_suspension)
         with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
     assert is_published(plan)
@@ -103,7 +103,7 @@ def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile
 def test_files_written_during_a_discard_are_removed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
-        write_files_before_listings(plan, patched, files=2)
+        write_files_before_listings(plan, patched, file_count=2)
         discard(plan.target)
     assert [open_store(place).list(place) for place in (plan.target, f"{plan.target}.rescale")] == [[], []]
 
@@ -113,7 +113,7 @@ def test_discard_is_refused_while_a_run_writes_new_files_again_and_again(
 ) -> None:
     move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
-        write_files_before_listings(plan, patched, files=4)
+        write_files_before_listings(plan, patched, file_count=4)
         with pytest.raises(RequestError, match="still active: it writes new files"):
             discard(plan.target)
     with pytest.raises(RequestError, match="has started and not ended"):
@@ -125,29 +125,29 @@ def test_discard_is_refused_while_a_run_writes_new_files_again_and_again(
 def test_file_written_after_a_discard_is_reported_with_the_plan_in_its_name(plan: Plan) -> None:
     """The run of that plan uses the file or writes it again. A run of another plan is refused."""
     move(plan, InProcessTasks())
-    late = files(plan)[0]
+    late_uri = files(plan)[0]
     discard(plan.target)
-    open_store(late).put(late, b"late")
+    open_store(late_uri).put(late_uri, b"late")
     with pytest.raises(RequestError, match="names like those of a run") as caught:
         discard(plan.target)
     assert plan.digest[:8] in str(caught.value.found)
-    assert files(plan) == [late]
-    other = plan_rescale(SOURCE, plan.target, ["4"])
+    assert files(plan) == [late_uri]
+    other_plan = plan_rescale(SOURCE, plan.target, ["4"])
     with pytest.raises(RequestError, match="the target is occupied"):
-        move(other, InProcessTasks())
+        move(other_plan, InProcessTasks())
     execute_without_spark(plan)
 
 
 def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan: Plan) -> None:
     move(plan, InProcessTasks())
-    place, store = places_of(plan).plan, open_store(plan.target)
-    document = store.read_all(place, 1 << 20)[0]
-    store.put(place, document.replace(b'"chunk_size":4', b'"chunk_size":5'))
+    plan_uri, store = places_of(plan).plan, open_store(plan.target)
+    document = store.read_all(plan_uri, 1 << 20)[0]
+    store.put(plan_uri, document.replace(b'"chunk_size":4', b'"chunk_size":5'))
     before = store.list(plan.target)
     with pytest.raises(SnapshotError, match="not the one in its name"):
         discard(plan.target)
     assert store.list(plan.target) == before
-    store.put(place, document)
+    store.put(plan_uri, document)
     discard(plan.target)
     assert store.list(plan.target) == []
 
@@ -156,11 +156,11 @@ def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypa
     certify(plan)
     before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
 
-    def published_first(plan: Plan) -> set[str]:
+    def publish_first(plan: Plan) -> set[str]:
         publish(plan)
         return planned_names(plan)
 
-    monkeypatch.setattr("rescale.runstate.removal.planned_names", published_first)
+    monkeypatch.setattr("rescale.runstate.removal.planned_names", publish_first)
     with pytest.raises(RequestError, match="the target is published"):
         discard(plan.target)
     publish(plan)

@@ -31,8 +31,8 @@ def test_plan_and_other_documents_are_read_back(plan: Plan) -> None:
 
 def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
     places = Places("s3://bucket/target", "0a" * 32)
-    named = [name for name, attribute in vars(Places).items() if isinstance(attribute, property)]
-    documents = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
+    place_names = [name for name, attribute in vars(Places).items() if isinstance(attribute, property)]
+    documents = {getattr(places, name) for name in place_names if name not in ("metadata", "staging")}
     documents |= {
         places.written_handles("keyed"),
         places.result("validate"),
@@ -42,8 +42,8 @@ def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
     assert len(documents) == 15
     assert all(uri.startswith("s3://bucket/target.rescale/") for uri in documents)
     assert all(is_document(places.target, uri) for uri in documents)
-    foreign = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim", "staging/1", ".mine.tmp")
-    assert not any(is_document(places.target, f"s3://bucket/target.rescale/{name}") for name in foreign)
+    foreign_names = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim", "staging/1", ".mine.tmp")
+    assert not any(is_document(places.target, f"s3://bucket/target.rescale/{name}") for name in foreign_names)
     assert not is_document(places.target, "s3://bucket/other.rescale/claim")
 
 
@@ -62,12 +62,12 @@ def test_name_of_a_state_file_gives_the_digits_of_its_plan(file: str, digits: st
 
 def test_plan_whose_digest_is_not_that_in_its_name_is_refused(plan: Plan) -> None:
     store_plan(plan)
-    place = Path(places_of(plan).plan)
-    own = place.with_name("mine.json")
-    own.write_bytes(place.read_bytes())
-    assert load_plan(str(own)) == plan, "a name without a digest says nothing"
-    other = place.with_name(f"plan-{'0' * 64}.json")
-    other.write_bytes(place.read_bytes())
+    plan_path = Path(places_of(plan).plan)
+    own_path = plan_path.with_name("mine.json")
+    own_path.write_bytes(plan_path.read_bytes())
+    assert load_plan(str(own_path)) == plan, "a name without a digest says nothing"
+    other_path = plan_path.with_name(f"plan-{'0' * 64}.json")
+    other_path.write_bytes(plan_path.read_bytes())
     with pytest.raises(SnapshotError, match="not the one in its name") as caught:
-        load_plan(str(other))
+        load_plan(str(other_path))
     assert (caught.value.expected, caught.value.found) == ("0" * 64, plan.digest)

@@ -23,7 +23,7 @@ from support.pipeline import claimed_plan, execute_without_spark, plan_rescale
 from support.s3 import S3Server, unprotected_store
 
 SOURCE = snapshots.directory("2-finished")
-STATE = f"{'0' * 32}-keyed-0-12345678"
+STATE_FILE = f"{'0' * 32}-keyed-0-12345678"
 
 
 def claim_and_discard(plan: Plan) -> None:
@@ -31,43 +31,52 @@ def claim_and_discard(plan: Plan) -> None:
     discard(plan.target)
 
 
-ENDS = pytest.mark.parametrize("end", [execute_without_spark, claim_and_discard])
-End = Callable[[Plan], None]
+EACH_END_OF_RUN = pytest.mark.parametrize("end_run", [execute_without_spark, claim_and_discard])
+EndRun = Callable[[Plan], None]
 
 
-@ENDS
-def test_own_incomplete_uploads_are_aborted_and_those_of_others_kept(end: End, s3: S3Server) -> None:
+@EACH_END_OF_RUN
+def test_own_incomplete_uploads_are_aborted_and_those_of_others_kept(end_run: EndRun, s3: S3Server) -> None:
     bucket = s3.new_bucket("leftovers")
     plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
     store = open_store(plan.target)
     store_plan(plan)
     for _ in range(2):  # a client sends the request again if the first answer is lost
-        store.begin_parts(join(plan.target, STATE), "")
-    store.begin_parts(join(places_of(plan).staging, f"{STATE}-{'0' * 16}-0"), "")
-    foreign = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
-    for other in foreign:
-        unprotected_store(plan.target).begin_parts(f"s3://{bucket}/{other}", "")
-    end(plan)
+        store.begin_parts(join(plan.target, STATE_FILE), "")
+    store.begin_parts(join(places_of(plan).staging, f"{STATE_FILE}-{'0' * 16}-0"), "")
+    foreign_keys = [
+        f"target-2/{STATE_FILE}",
+        "target.rescale/backup.tar",
+        "target.rescale/staging/notes",
+        "target/backup.tar",
+    ]
+    for key in foreign_keys:
+        unprotected_store(plan.target).begin_parts(f"s3://{bucket}/{key}", "")
+    end_run(plan)
     uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
-    assert [upload["Key"] for upload in uploads] == foreign
+    assert [upload["Key"] for upload in uploads] == foreign_keys
 
 
-@ENDS
-def test_own_temporary_files_of_ended_processes_are_removed_and_those_of_others_kept(end: End, tmp_path: Path) -> None:
+@EACH_END_OF_RUN
+def test_own_temporary_files_of_ended_processes_are_removed_and_those_of_others_kept(
+    end_run: EndRun, tmp_path: Path
+) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     store_plan(plan)
     staging = Path(places_of(plan).staging)
     staging.mkdir()
-    staged = staging / f"{STATE}.{uuid.uuid4().hex}"
-    staged.write_bytes(b"x")
-    dead = [staging.parent / f".{name}.{uuid.uuid4().hex}.tmp" for name in ("target", "target.rescale", "staging")]
-    looks_alike = [f"{name}.{uuid.uuid4().hex}" for name in ("target", "target.rescale", "target2")]
-    foreign = [tmp_path / f".{name}.tmp" for name in (*looks_alike, "target.mine", "other")]
-    for path in (*dead, *foreign):
+    staged_file = staging / f"{STATE_FILE}.{uuid.uuid4().hex}"
+    staged_file.write_bytes(b"x")
+    dead_files = [
+        staging.parent / f".{name}.{uuid.uuid4().hex}.tmp" for name in ("target", "target.rescale", "staging")
+    ]
+    similar_names = [f"{name}.{uuid.uuid4().hex}" for name in ("target", "target.rescale", "target2")]
+    foreign_files = [tmp_path / f".{name}.tmp" for name in (*similar_names, "target.mine", "other")]
+    for path in (*dead_files, *foreign_files):
         path.write_bytes(b"x")
-    end(plan)
-    assert not any(path.exists() for path in (*dead, staged))
-    assert all(path.exists() for path in foreign), "these are somebody else's"
+    end_run(plan)
+    assert not any(path.exists() for path in (*dead_files, staged_file))
+    assert all(path.exists() for path in foreign_files), "these are somebody else's"
 
 
 def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) -> None:
@@ -82,22 +91,22 @@ def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) 
     assert not path.exists()
 
 
-@ENDS
-def test_temporary_file_inside_the_target_is_removed(end: End, tmp_path: Path) -> None:
+@EACH_END_OF_RUN
+def test_temporary_file_inside_the_target_is_removed(end_run: EndRun, tmp_path: Path) -> None:
     """Temporary files are there if the parent of the target is not writable. The writer of this one has ended."""
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
-    dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
-    dead.parent.mkdir()
-    dead.write_bytes(b"x")
-    end(plan)
-    assert not dead.exists()
+    dead_file = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
+    dead_file.parent.mkdir()
+    dead_file.write_bytes(b"x")
+    end_run(plan)
+    assert not dead_file.exists()
 
 
 def test_discard_reports_only_files_that_are_still_there_as_left(tmp_path: Path) -> None:
     plan = claimed_plan(SOURCE, str(tmp_path / "target"), ["3"])
     names = (f".target.{uuid.uuid4().hex}.tmp", "somebodys")
     Path(plan.target).mkdir()
-    dead, other = (Path(plan.target, name) for name in names)
-    for path in (dead, other):
+    dead_file, other_file = (Path(plan.target, name) for name in names)
+    for path in (dead_file, other_file):
         path.write_bytes(b"x")
-    assert discard(plan.target).left == (str(other),)
+    assert discard(plan.target).left == (str(other_file),)

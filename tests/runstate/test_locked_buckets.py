@@ -27,7 +27,7 @@ from support.snapshots import directory
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-RULE = {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 1}}}
+LOCK_RULE = {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 1}}}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def bucket(client: S3Client) -> str:
 
 def locking_bucket(client: S3Client) -> str:
     client.create_bucket(Bucket=(name := f"locked-{uuid.uuid4().hex[:12]}"), ObjectLockEnabledForBucket=True)
-    client.put_object_lock_configuration(Bucket=name, ObjectLockConfiguration=RULE)  # type: ignore[arg-type]
+    client.put_object_lock_configuration(Bucket=name, ObjectLockConfiguration=LOCK_RULE)  # type: ignore[arg-type]
     return name
 
 
@@ -57,15 +57,15 @@ def keys(client: S3Client, bucket: str, target: str) -> list[str]:
 
 def resume_and_discard(case: Case, client: S3Client, bucket: str) -> str:
     """Kill two runs, resume the first and discard the second. Return the target of the second."""
-    first, second = case.target(), case.target()
-    for target in (first, second):
+    resumed_target, discarded_target = case.target(), case.target()
+    for target in (resumed_target, discarded_target):
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
-    case.succeed(first)
-    assert_right(first, case.source)
-    discarded = case.faults()
-    assert case.discard(second, discarded) == 0, warm.output(discarded)
-    assert keys(client, bucket, second) == []
-    return second
+    case.succeed(resumed_target)
+    assert_right(resumed_target, case.source)
+    discard_faults = case.faults()
+    assert case.discard(discarded_target, discard_faults) == 0, warm.output(discard_faults)
+    assert keys(client, bucket, discarded_target) == []
+    return discarded_target
 
 
 @pytest.mark.slow
@@ -77,8 +77,8 @@ def test_run_is_resumed_discarded_and_repeated_in_a_locking_bucket_of_s3(
     with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):  # the bucket does lock objects
         client.delete_object(Bucket=bucket, Key="x", VersionId=version["VersionId"])
     case = case_in(bucket, tmp_path, part_size=10_000)
-    target, anew = resume_and_discard(case, client, bucket), case.faults()
-    assert case.run(target, anew, parallelism="2") == 0, warm.output(anew)
+    target, repeat_faults = resume_and_discard(case, client, bucket), case.faults()
+    assert case.run(target, repeat_faults, parallelism="2") == 0, warm.output(repeat_faults)
     assert_right(target, case.source)
 
 
@@ -128,18 +128,18 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     target, faults = case.target(), case.faults()
     assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
     locked_keys = keys(strict_client, bucket, target)
-    until = datetime.now(UTC) + timedelta(days=2)
+    locked_until = datetime.now(UTC) + timedelta(days=2)
     for key in locked_keys:
         strict_client.put_object_retention(
-            Bucket=bucket, Key=key, Retention={"Mode": "GOVERNANCE", "RetainUntilDate": until}
+            Bucket=bucket, Key=key, Retention={"Mode": "GOVERNANCE", "RetainUntilDate": locked_until}
         )
     assert case.discard(target, faults) == 2
     output = warm.output(faults)
     assert "S3 neither deletes nor replaces an object that is locked" in output
-    assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in output
+    assert f"locked until {locked_until:%Y-%m-%d %H:%M:%S} UTC" in output
     assert "the object stays, and does no harm" in output
     assert "Traceback" not in output
     assert set(locked_keys) <= set(keys(strict_client, bucket, target)), "locked objects stay"
     assert not is_published(target)
-    case.succeed(elsewhere := case.target())
-    assert_right(elsewhere, case.source)
+    case.succeed(other_target := case.target())
+    assert_right(other_target, case.source)

@@ -55,9 +55,9 @@ def test_published_result_that_reads_differently_each_time_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute_without_spark(plan)
-    metadata, looks = places_of(plan).metadata, iter([b"misread", b"misread otherwise"])
+    metadata, readings = places_of(plan).metadata, iter([b"misread", b"misread otherwise"])
     read = publication.read_document
-    monkeypatch.setattr(publication, "read_document", lambda uri: next(looks) if uri == metadata else read(uri))
+    monkeypatch.setattr(publication, "read_document", lambda uri: next(readings) if uri == metadata else read(uri))
     with pytest.raises(StoreError, match="two reads of the result differ"):
         publish(plan)
 
@@ -75,16 +75,16 @@ def test_run_over_a_damaged_certificate_ends_with_an_integrity_error(
         assert (error["error"], error["path"]) == ("IntegrityError", place)
 
 
-@pytest.mark.parametrize(("unconditional", "misread"), [(True, 1), (False, 9)])
+@pytest.mark.parametrize(("unconditional", "misread_count"), [(True, 1), (False, 9)])
 def test_publish_reads_metadata_again_when_it_misread_what_it_put(
-    unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    unconditional: bool, misread_count: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`publish` may misread `_metadata` any number of times if it was put conditionally.
 
     After an unconditional put it reads again only once, because another run may have written `_metadata` in between.
     """
     certify(plan)
-    metadata, misreads = places_of(plan).metadata, [b"misread"] * misread
+    metadata, misreads = places_of(plan).metadata, [b"misread"] * misread_count
     read = publication.read_document
     monkeypatch.setattr(
         publication, "read_document", lambda uri: misreads.pop() if uri == metadata and misreads else read(uri)
@@ -108,13 +108,13 @@ def test_target_that_one_stale_listing_shows_empty_is_not_taken_for_emptied(
     execute_without_spark(plan)
     delete(places_of(plan).metadata)
     store = open_store(plan.target)
-    listed = store.list
+    list_files = store.list
 
-    def behind(_: str) -> list[Entry]:
-        monkeypatch.setattr(store, "list", listed)
+    def list_nothing_once(_: str) -> list[Entry]:
+        monkeypatch.setattr(store, "list", list_files)
         return []
 
-    monkeypatch.setattr(store, "list", behind)
+    monkeypatch.setattr(store, "list", list_nothing_once)
     assert state_of(plan.target, plan.digest) is State.GONE
 
 
@@ -123,14 +123,14 @@ def test_claim_that_is_misread_once_after_the_publishing_mark_is_read_again(
 ) -> None:
     certify(plan)
     document = open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0]
-    misread: list[Claim | None] = [Claim("0" * 64, {}, None)]
+    misread_claims: list[Claim | None] = [Claim("0" * 64, {}, None)]
     mark = places_of(plan).publishing
 
-    def read(target: str) -> Claim | None:
-        is_behind = open_store(mark).stat(mark) is not None
-        return misread.pop() if misread and is_behind else claim_on(target)
+    def read_claim(target: str) -> Claim | None:
+        is_marked = open_store(mark).stat(mark) is not None
+        return misread_claims.pop() if misread_claims and is_marked else claim_on(target)
 
-    monkeypatch.setattr("rescale.runstate.publication.claim_on", read)
+    monkeypatch.setattr("rescale.runstate.publication.claim_on", read_claim)
     assert not publish(plan).was_already_published
-    assert misread == []
+    assert misread_claims == []
     assert open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0] == document

@@ -35,11 +35,11 @@ from support.publishing import DAMAGES, SOURCE, Damage, delete, files, flip, kil
 @DAMAGES
 def test_result_with_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
     certify(plan)
-    damaged = files(plan)[1]
-    damage(damaged)
+    damaged_uri = files(plan)[1]
+    damage(damaged_uri)
     with pytest.raises(IntegrityError, match="nothing was published") as caught:
         publish(plan)
-    assert caught.value.path == damaged
+    assert caught.value.path == damaged_uri
     assert "bytes" in str(caught.value.expected)
     assert open_store(plan.target).stat(places_of(plan).metadata) is None
     if damage is flip:  # a run keeps a file of the planned size, whose content then is not the certified one
@@ -56,13 +56,13 @@ def test_run_names_the_file_that_changed_after_publication(
 ) -> None:
     execute_without_spark(plan)
     assert publish(plan).was_already_published
-    damaged = files(plan)[-1]
-    damage(damaged)
+    damaged_uri = files(plan)[-1]
+    damage(damaged_uri)
     capsys.readouterr()
     arguments = ["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]
     assert main(arguments) == 4
     error = json.loads(capsys.readouterr().out)
-    assert (error["error"], error["path"]) == ("IntegrityError", damaged)
+    assert (error["error"], error["path"]) == ("IntegrityError", damaged_uri)
     assert "nothing was published" not in error["what"]
 
 
@@ -80,11 +80,11 @@ def test_run_with_a_changed_published_metadata_does_not_say_that_nothing_was_pub
 
 def test_move_does_not_restore_a_lost_file_of_a_published_result(plan: Plan) -> None:
     execute_without_spark(plan)
-    lost = files(plan)[0]
-    delete(lost)
+    lost_uri = files(plan)[0]
+    delete(lost_uri)
     with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
         move(plan, InProcessTasks())
-    assert caught.value.path == lost
+    assert caught.value.path == lost_uri
 
 
 def test_target_file_that_changes_while_it_is_compared_is_not_certified(plan: Plan) -> None:
@@ -130,17 +130,17 @@ def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhi
 ) -> None:
     """After the checks of the publication, another run publishes, and a job that starts from the result owns it."""
     certify(plan)
-    gone = places_of(plan).metadata
+    metadata = places_of(plan).metadata
 
-    def meanwhile(*_: object, **__: object) -> None:
+    def publish_and_own(*_: object, **__: object) -> None:
         monkeypatch.undo()
         publish(plan)
-        delete(gone)
+        delete(metadata)
 
-    monkeypatch.setattr("rescale.runstate.publication.check_files", meanwhile)
+    monkeypatch.setattr("rescale.runstate.publication.check_files", publish_and_own)
     with pytest.raises(RequestError, match="a job that owns it may still use its files"):
         publish(plan)
-    assert open_store(gone).stat(gone) is None
+    assert open_store(metadata).stat(metadata) is None
 
 
 def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_claim(
@@ -148,11 +148,11 @@ def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_c
 ) -> None:
     certify(plan)
 
-    def note_is_gone(_: str) -> bool:
+    def end_discard(_: str) -> bool:
         delete(places_of(plan).claim)
         return False
 
-    monkeypatch.setattr("rescale.runstate.publication.is_being_discarded", note_is_gone)
+    monkeypatch.setattr("rescale.runstate.publication.is_being_discarded", end_discard)
     with pytest.raises(RequestError) as caught:
         publish(plan)
     assert caught.value.path == plan.target
@@ -162,11 +162,11 @@ def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_c
 def test_two_concurrent_publications_of_one_plan_both_succeed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     certify(plan)
 
-    def meanwhile(*_: object, **__: object) -> None:
+    def publish_first(*_: object, **__: object) -> None:
         monkeypatch.undo()
         publish(plan)
 
-    monkeypatch.setattr("rescale.runstate.publication.check_files", meanwhile)
+    monkeypatch.setattr("rescale.runstate.publication.check_files", publish_first)
     assert publish(plan).was_already_published
     assert is_published(plan)
 
@@ -174,17 +174,17 @@ def test_two_concurrent_publications_of_one_plan_both_succeed(plan: Plan, monkey
 def test_certificate_for_another_candidate_than_the_published_one_is_not_written(plan: Plan) -> None:
     """Another validation has misread a file name in the handles, and its candidate was published."""
     execute_without_spark(plan)
-    certificate, place = certificate_for(plan), places_of(plan).metadata
+    certificate, metadata_uri = certificate_for(plan), places_of(plan).metadata
     source = read_metadata(read_document(join(SOURCE, "_metadata")), SOURCE)
-    document = read_document(place)
+    document = read_document(metadata_uri)
     file = min(files(plan)).rpartition("/")[2].encode()
-    published = document.replace(file, file.swapcase())
-    assert published != document
-    open_store(place).put(place, published)
-    assert put_candidate(plan, source).sha256 == hashlib.sha256(published).hexdigest()
+    published_bytes = document.replace(file, file.swapcase())
+    assert published_bytes != document
+    open_store(metadata_uri).put(metadata_uri, published_bytes)
+    assert put_candidate(plan, source).sha256 == hashlib.sha256(published_bytes).hexdigest()
     with pytest.raises(IntegrityError, match="was published while this one was compared") as caught:
         write_certificate(plan, certificate)
-    assert (caught.value.path, caught.value.expected) == (place, certificate.candidate_sha256)
+    assert (caught.value.path, caught.value.expected) == (metadata_uri, certificate.candidate_sha256)
 
 
 def test_validation_refuses_a_published_result_of_another_plan(plan: Plan, tmp_path: Path) -> None:
@@ -265,16 +265,16 @@ def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
 ) -> None:
     """The store might not support conditional requests."""
 
-    def never(*_: object) -> bool:
+    def refuse_put(*_: object) -> bool:
         raise AssertionError("a conditional request, or one that would write over a published result")
 
     certify(plan)
     store = open_store(plan.target)
-    monkeypatch.setattr(store, "put_if_absent", never)
+    monkeypatch.setattr(store, "put_if_absent", refuse_put)
     assert not publish(plan, accept_unconditional=True).was_already_published
     assert is_published(plan)
     put = store.put
-    monkeypatch.setattr(store, "put", lambda uri, data: never() if uri.endswith("_metadata") else put(uri, data))
+    monkeypatch.setattr(store, "put", lambda uri, data: refuse_put() if uri.endswith("_metadata") else put(uri, data))
     second_publication = publish(plan, accept_unconditional=True)
     assert (second_publication.was_already_published, second_publication.target, second_publication.proof) == (
         True,

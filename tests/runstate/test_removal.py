@@ -36,16 +36,16 @@ def uris_around(plan: Plan) -> list[str]:
     return [entry.uri for entry in open_store(plan.target).list(str(Path(plan.target).parent))]
 
 
-def deletions(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def recorded_deletions(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Return a list to which each request for deletions adds its URIs."""
     store, batches = open_store(plan.target), list[list[str]]()
     delete = store.delete
 
-    def noted(uris: Iterable[str]) -> None:
+    def delete_and_note(uris: Iterable[str]) -> None:
         batches.append([*uris])
         delete(batches[-1])
 
-    monkeypatch.setattr(store, "delete", noted)
+    monkeypatch.setattr(store, "delete", delete_and_note)
     return batches
 
 
@@ -54,47 +54,47 @@ def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: P
     put_document(places_of(plan).plan_page, b"a plan")
     put_document(places_of(plan).report, b"a page")
     put_document(places_of(plan).report_data, b"{}")
-    run_files = uris_around(plan)
-    foreign = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
-    for uri in foreign:
+    run_uris = uris_around(plan)
+    foreign_uris = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
+    for uri in foreign_uris:
         open_store(uri).put(uri, b"mine")
     removal = discard(plan.target)
-    assert uris_around(plan) == sorted(foreign)
-    assert (sorted(removal.removed), removal.left) == (run_files, tuple(sorted(foreign)))
+    assert uris_around(plan) == sorted(foreign_uris)
+    assert (sorted(removal.removed), removal.left) == (run_uris, tuple(sorted(foreign_uris)))
 
 
-@pytest.mark.parametrize("killed_behind", ["claim", "plan"])
+@pytest.mark.parametrize("killed_after", ["claim", "plan"])
 def test_repeated_discard_removes_files_written_after_the_first_was_killed(
-    plan: Plan, killed_behind: str, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, killed_after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task of the run still writes after a killed `discard` has removed everything but its note."""
     move(plan, InProcessTasks())
     store = open_store(plan.target)
-    late, delete = store.list(plan.target)[0].uri, store.delete
+    late_uri, delete = store.list(plan.target)[0].uri, store.delete
 
-    def deleting(uris: Iterable[str]) -> None:
+    def delete_until_killed(uris: Iterable[str]) -> None:
         uris = [*uris]
         delete(uris)
-        if getattr(places_of(plan), killed_behind) in uris:
+        if getattr(places_of(plan), killed_after) in uris:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "delete", deleting)
+        patched.setattr(store, "delete", delete_until_killed)
         with pytest.raises(KeyboardInterrupt):
             discard(plan.target)
-    foreign = f"{plan.target}/{Path(late).name[:-8]}00000000"
-    for uri in (late, foreign):
+    foreign_uri = f"{plan.target}/{Path(late_uri).name[:-8]}00000000"
+    for uri in (late_uri, foreign_uri):
         store.put(uri, b"late")
-    assert discard(plan.target).left == (foreign,)
-    assert uris_around(plan) == [foreign]
+    assert discard(plan.target).left == (foreign_uri,)
+    assert uris_around(plan) == [foreign_uri]
 
 
 def test_discard_leaves_state_files_where_neither_claim_nor_note_exists(plan: Plan) -> None:
     execute_without_spark(plan)
     store = open_store(plan.target)
     store.delete([places_of(plan).claim, places_of(plan).metadata])
-    files = [entry.uri for entry in store.list(plan.target)]
-    assert discard(plan.target).left == tuple(files)
+    uris = [entry.uri for entry in store.list(plan.target)]
+    assert discard(plan.target).left == tuple(uris)
 
 
 def test_discard_removes_plans_that_were_never_carried_out(plan: Plan) -> None:
@@ -140,17 +140,17 @@ def test_discard_keeps_a_file_of_another_plan_that_is_written_meanwhile(
 ) -> None:
     """A discard removes files that are written meanwhile only if they belong to the discarded plan."""
     move(plan, InProcessTasks())
-    other = f"{plan.target}/{'0' * 32}-keyed-0-{'0' * 8}"
+    other_uri = f"{plan.target}/{'0' * 32}-keyed-0-{'0' * 8}"
     store = open_store(plan.target)
     delete = store.delete
 
-    def written_meanwhile(uris: Iterable[str]) -> None:
+    def delete_and_write(uris: Iterable[str]) -> None:
         delete(uris)
-        store.put(other, b"whose?")
+        store.put(other_uri, b"whose?")
 
-    monkeypatch.setattr(store, "delete", written_meanwhile)
+    monkeypatch.setattr(store, "delete", delete_and_write)
     discard(plan.target)
-    assert uris_around(plan) == [other]
+    assert uris_around(plan) == [other_uri]
 
 
 def test_discard_sends_deletions_only_for_existing_files(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,16 +158,16 @@ def test_discard_sends_deletions_only_for_existing_files(plan: Plan, monkeypatch
     claim(plan)
     store = open_store(plan.target)
     delete = store.delete
-    requests: list[str] = []
+    absent_uris: list[str] = []
 
-    def noted(uris: Iterable[str]) -> None:
+    def delete_and_note(uris: Iterable[str]) -> None:
         uris = list(uris)
-        requests.extend(uri for uri in uris if store.stat(uri) is None)
+        absent_uris.extend(uri for uri in uris if store.stat(uri) is None)
         delete(uris)
 
-    monkeypatch.setattr(store, "delete", noted)
+    monkeypatch.setattr(store, "delete", delete_and_note)
     discard(plan.target)
-    assert requests == []
+    assert absent_uris == []
 
 
 def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
@@ -175,53 +175,61 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
 ) -> None:
     """In this order a discard that is killed at any point can be repeated, and no run begins over the files it left."""
     certify(plan)
-    batches = deletions(plan, monkeypatch)
+    batches = recorded_deletions(plan, monkeypatch)
     discard(plan.target)
-    order = [Path(uri).name for batch in batches for uri in batch]
-    assert order[0] == "certificate.json"
-    assert order[-3:] == ["claim", f"plan-{plan.digest}.json", "discarding"]
-    assert len(order) == len(set(order))
+    deleted_names = [Path(uri).name for batch in batches for uri in batch]
+    assert deleted_names[0] == "certificate.json"
+    assert deleted_names[-3:] == ["claim", f"plan-{plan.digest}.json", "discarding"]
+    assert len(deleted_names) == len(set(deleted_names))
 
 
 def test_discard_deletes_files_in_batches_and_each_file_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.runstate.removal._FILES_BETWEEN_CHECKS", 2)
     move(plan, InProcessTasks())
     store = open_store(plan.target)
-    files = [entry.uri for entry in store.list(plan.target)]
-    batches = deletions(plan, monkeypatch)
+    uris = [entry.uri for entry in store.list(plan.target)]
+    batches = recorded_deletions(plan, monkeypatch)
     discard(plan.target)
-    of_files = [batch for batch in batches if {*batch} & {*files}]
-    assert of_files == [files[at : at + 2] for at in range(0, len(files), 2)]
-    assert len(of_files) > 1
+    file_batches = [batch for batch in batches if {*batch} & {*uris}]
+    assert file_batches == [uris[at : at + 2] for at in range(0, len(uris), 2)]
+    assert len(file_batches) > 1
 
 
-@pytest.mark.parametrize("behind", ["delete", "stats"])
+@pytest.mark.parametrize("verb", ["delete", "stats"])
 def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
-    plan: Plan, behind: str, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile another discard has ended, and the same plan has written files with the same names again."""
     monkeypatch.setattr("rescale.runstate.removal._FILES_BETWEEN_CHECKS", 1)
     store = open_store(plan.target)
-    request = getattr(store, behind)
+    request = getattr(store, verb)
     certify(plan)
-    files = len(store.list(plan.target))
+    file_count = len(store.list(plan.target))
     before = uris_around(plan)
-    first = 3  # one request each: staged files, the certificate, the other documents
-    last = 4  # the publishing mark, the claim, the plan, the note
-    for request_number in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
-        turns = count(1)
+    requests_before_files = 3  # one request each: staged files, the certificate, the other documents
+    requests_after_files = 4  # the publishing mark, the claim, the plan, the note
+    for request_number in range(
+        1,
+        1
+        + (
+            requests_before_files + file_count + requests_after_files - 1
+            if verb == "delete"
+            else 1 + requests_after_files
+        ),
+    ):
+        request_counter = count(1)
 
-        def stood_still(
-            uris: Iterable[str], turns: Iterator[int] = turns, request_number: int = request_number
+        def answer_after_suspension(
+            uris: Iterable[str], request_counter: Iterator[int] = request_counter, request_number: int = request_number
         ) -> object:
             answer = request(uris)
-            if next(turns) == request_number:
-                monkeypatch.setattr(store, behind, request)
+            if next(request_counter) == request_number:
+                monkeypatch.setattr(store, verb, request)
                 discard(plan.target)
                 certify(plan)
             return answer
 
-        monkeypatch.setattr(store, behind, stood_still)
+        monkeypatch.setattr(store, verb, answer_after_suspension)
         with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
         assert uris_around(plan) == before
@@ -232,21 +240,25 @@ def test_suspended_discard_keeps_staged_files_of_a_run_begun_meanwhile(
 ) -> None:
     """The discard is suspended after it has put its note and read the state of the target."""
     move(plan, InProcessTasks())
-    store, staged, looks = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678", count(1)
+    store, staged_uri, call_counter = (
+        open_store(plan.target),
+        f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678",
+        count(1),
+    )
 
-    def stood_still(target: str, digest: str | None) -> State:
+    def answer_after_suspension(target: str, digest: str | None) -> State:
         state = state_of(target, digest)
-        if next(looks) == 2:
+        if next(call_counter) == 2:
             monkeypatch.setattr("rescale.runstate.removal.state_of", state_of)
             discard(target)
             claim(plan)
-            store.put(staged, b"staged")
+            store.put(staged_uri, b"staged")
         return state
 
-    monkeypatch.setattr("rescale.runstate.removal.state_of", stood_still)
+    monkeypatch.setattr("rescale.runstate.removal.state_of", answer_after_suspension)
     with pytest.raises(RequestError, match="another discard of this target"):
         discard(plan.target)
-    assert store.stat(staged) is not None
+    assert store.stat(staged_uri) is not None
 
 
 def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhile(
@@ -255,17 +267,21 @@ def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhil
     """Without a claim the run cannot see the discard, so the discard stops wherever it was suspended."""
     store = open_store(plan.target)
     delete = store.delete
-    for deleted in range(1, 5):  # staged files, documents, the publishing mark, the claim
+    for deletion_number in range(1, 5):  # staged files, documents, the publishing mark, the claim
         store_plan(plan)
-        turns = count(1)
+        deletion_counter = count(1)
 
-        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, deleted: int = deleted) -> None:
+        def answer_after_suspension(
+            uris: Iterable[str],
+            deletion_counter: Iterator[int] = deletion_counter,
+            deletion_number: int = deletion_number,
+        ) -> None:
             delete(uris)
-            if next(turns) == deleted:
+            if next(deletion_counter) == deletion_number:
                 monkeypatch.setattr(store, "delete", delete)
                 execute_without_spark(plan)
 
-        monkeypatch.setattr(store, "delete", stood_still)
+        monkeypatch.setattr(store, "delete", answer_after_suspension)
         with pytest.raises(RequestError, match="a run has claimed the target since this discard began") as caught:
             discard(plan.target)
         assert plan.digest[:8] in str(caught.value.found)
@@ -280,17 +296,17 @@ def test_discard_on_a_full_disk_deletes_reports_and_staged_files_first(
     move(plan, InProcessTasks())
     put_document(places_of(plan).report, b"a page")
     put_document(places_of(plan).plan_page, b"a plan")
-    store, staged = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678"
-    store.put(staged, b"staged")
+    store, staged_uri = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678"
+    store.put(staged_uri, b"staged")
     put = store.put
 
-    def full(uri: str, data: bytes) -> None:
-        needless = (places_of(plan).report, places_of(plan).plan_page, staged)
-        if any(store.stat(uri) is not None for uri in needless):
+    def put_unless_full(uri: str, data: bytes) -> None:
+        needless_uris = (places_of(plan).report, places_of(plan).plan_page, staged_uri)
+        if any(store.stat(uri) is not None for uri in needless_uris):
             raise StoreError("no space left on device", path=uri)
         put(uri, data)
 
-    monkeypatch.setattr(store, "put", full)
+    monkeypatch.setattr(store, "put", put_unless_full)
     discard(plan.target)
     assert uris_around(plan) == []
 
@@ -301,10 +317,10 @@ def test_discard_that_cannot_put_its_note_deletes_nothing_of_the_run(
     move(plan, InProcessTasks())
     before = uris_around(plan)
 
-    def full(uri: str, _: bytes) -> None:
+    def fail_put(uri: str, _: bytes) -> None:
         raise StoreError("no space left on device", path=uri)
 
-    monkeypatch.setattr(open_store(plan.target), "put", full)
+    monkeypatch.setattr(open_store(plan.target), "put", fail_put)
     with pytest.raises(StoreError, match="no space left"):
         discard(plan.target)
     assert uris_around(plan) == before
@@ -329,13 +345,13 @@ def test_discard_is_refused_where_one_of_several_listings_shows_published_files(
     execute_without_spark(plan)
     store = open_store(plan.target)
     store.delete([places_of(plan).metadata])
-    before, listed = uris_around(plan), store.list
-    shows = iter((False, False, True, False, False))
+    before, list_files = uris_around(plan), store.list
+    listings_show_files = iter((False, False, True, False, False))
 
-    def behind(directory: str) -> list[Entry]:
-        return listed(directory) if directory != plan.target or next(shows, True) else []
+    def list_or_show_nothing(directory: str) -> list[Entry]:
+        return list_files(directory) if directory != plan.target or next(listings_show_files, True) else []
 
-    monkeypatch.setattr(store, "list", behind)
+    monkeypatch.setattr(store, "list", list_or_show_nothing)
     with pytest.raises(RequestError, match="may still use its files"):
         discard(plan.target)
     assert uris_around(plan) == before
@@ -346,18 +362,18 @@ def test_discard_of_an_emptied_target_keeps_a_file_that_appears_meanwhile(
 ) -> None:
     execute_without_spark(plan)
     store = open_store(plan.target)
-    files = [entry.uri for entry in store.list(plan.target)]
-    store.delete(files)
-    file = next(uri for uri in files if short_digest_in_name(Path(uri).name) is not None)
+    target_uris = [entry.uri for entry in store.list(plan.target)]
+    store.delete(target_uris)
+    state_uri = next(uri for uri in target_uris if short_digest_in_name(Path(uri).name) is not None)
     delete = store.delete
 
-    def comes_back(uris: Iterable[str]) -> None:
+    def delete_and_restore(uris: Iterable[str]) -> None:
         delete(uris)
-        store.put(file, b"a job's")
+        store.put(state_uri, b"a job's")
 
-    monkeypatch.setattr(store, "delete", comes_back)
+    monkeypatch.setattr(store, "delete", delete_and_restore)
     discard(plan.target)
-    assert uris_around(plan) == [file]
+    assert uris_around(plan) == [state_uri]
 
 
 def test_discard_of_a_target_without_files_removes_a_damaged_plan(plan: Plan) -> None:
@@ -373,9 +389,9 @@ def test_discard_without_a_stored_plan_removes_files_with_its_digits_in_their_na
     store = open_store(plan.target)
     store.put(discarding_place(plan.target), plan.digest.encode())
     store.delete([places_of(plan).plan])
-    first = store.list(plan.target)[0].uri
-    foreign = [f"{plan.target}/notes.txt", first.replace(plan.digest[:8], "00000000")]
-    for uri in foreign:
+    first_uri = store.list(plan.target)[0].uri
+    foreign_uris = [f"{plan.target}/notes.txt", first_uri.replace(plan.digest[:8], "00000000")]
+    for uri in foreign_uris:
         store.put(uri, b"mine")
-    assert discard(plan.target).left == tuple(sorted(foreign))
-    assert uris_around(plan) == sorted(foreign)
+    assert discard(plan.target).left == tuple(sorted(foreign_uris))
+    assert uris_around(plan) == sorted(foreign_uris)

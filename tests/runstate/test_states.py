@@ -52,8 +52,8 @@ ACTIONS: dict[Transition, Callable[[Plan], object]] = {
 }
 PUBLISHING_TRANSITIONS = (Transition.CLAIM, Transition.MOVE, Transition.CERTIFY, Transition.PUBLISH)
 """The transitions from a free target to a published one."""
-STATES_BEFORE_AND_AFTER = (State.FREE, State.CLAIMED, State.MOVED, State.CERTIFIED, State.PUBLISHED)
-WAS_PUBLISHED = (State.GONE, State.EMPTIED)
+PUBLISHING_STATES = (State.FREE, State.CLAIMED, State.MOVED, State.CERTIFIED, State.PUBLISHED)
+VANISHED_STATES = (State.GONE, State.EMPTIED)
 
 
 @pytest.fixture
@@ -71,13 +71,13 @@ def bring_to(plan: Plan, state: State) -> None:
     elif state is State.PUBLISHING:
         bring_to(plan, State.CERTIFIED)
         open_store(plan.target).put(places_of(plan).publishing, b"")
-    elif state in WAS_PUBLISHED:
+    elif state in VANISHED_STATES:
         bring_to(plan, State.PUBLISHED)
         files = [entry.uri for entry in open_store(plan.target).list(plan.target)]
         open_store(plan.target).delete(files if state is State.EMPTIED else [places_of(plan).metadata])
     else:
-        for done in PUBLISHING_TRANSITIONS[: STATES_BEFORE_AND_AFTER.index(state)]:
-            ACTIONS[done](plan)
+        for transition in PUBLISHING_TRANSITIONS[: PUBLISHING_STATES.index(state)]:
+            ACTIONS[transition](plan)
 
 
 @pytest.mark.parametrize("transition", Transition)
@@ -147,14 +147,14 @@ def test_refusal_for_a_published_target_of_the_same_plan_names_no_claim(plan: Pl
     assert caught.value.found is None
 
 
-@pytest.mark.parametrize("second", ["the plan's", "a third one"])
+@pytest.mark.parametrize("second_reading", ["the plan's", "a third one"])
 def test_claim_that_reads_differently_each_time_is_a_store_error(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, second: str
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, second_reading: str
 ) -> None:
     """Both readings may begin with the same eight digits, which are all that an error shows of a claim."""
     claim(plan)
-    misread = [plan.digest[:-1] + digit for digit in "0123456789abcdef" if not plan.digest.endswith(digit)]
-    readings = cycle([misread[0], plan.digest if second == "the plan's" else misread[1]])
+    misread_digests = [plan.digest[:-1] + digit for digit in "0123456789abcdef" if not plan.digest.endswith(digit)]
+    readings = cycle([misread_digests[0], plan.digest if second_reading == "the plan's" else misread_digests[1]])
     monkeypatch.setattr(states, "claim_on", lambda _: Claim(next(readings), {}, None))
     with pytest.raises(StoreError, match="two reads of the"):
         permit(plan, Transition.MOVE)
@@ -163,6 +163,6 @@ def test_claim_that_reads_differently_each_time_is_a_store_error(
 @pytest.mark.parametrize("kept_document", ["candidate", "certificate"])
 def test_target_with_only_candidate_or_only_certificate_counts_as_moved(kept_document: str, plan: Plan) -> None:
     bring_to(plan, State.CERTIFIED)
-    both = {"candidate": places_of(plan).candidate, "certificate": places_of(plan).certificate}
-    open_store(plan.target).delete([place for which, place in both.items() if which != kept_document])
+    uri_by_document = {"candidate": places_of(plan).candidate, "certificate": places_of(plan).certificate}
+    open_store(plan.target).delete([uri for document, uri in uri_by_document.items() if document != kept_document])
     assert state_of(plan.target, plan.digest) is State.MOVED

@@ -28,19 +28,19 @@ def bucket(s3: S3Server) -> str:
 @pytest.mark.slow
 def test_killed_run_is_resumed_discarded_and_repeated_in_a_versioned_bucket(bucket: str, tmp_path: Path) -> None:
     case = Case(f"s3://{bucket}", tmp_path, part_size=10_000, source=directory("2-finished"))
-    first, second, client = case.target(), case.target(), boto3.client("s3")
-    for target in (first, second):
+    resumed_target, discarded_target, client = case.target(), case.target(), boto3.client("s3")
+    for target in (resumed_target, discarded_target):
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
-    case.succeed(first)
-    assert_right(first, case.source)
-    discarded, anew = case.faults(), case.faults()
-    assert case.discard(second, discarded) == 0, warm.output(discarded)
-    prefix = second.removeprefix(f"s3://{bucket}/")
+    case.succeed(resumed_target)
+    assert_right(resumed_target, case.source)
+    discard_faults, repeat_faults = case.faults(), case.faults()
+    assert case.discard(discarded_target, discard_faults) == 0, warm.output(discard_faults)
+    prefix = discarded_target.removeprefix(f"s3://{bucket}/")
     assert "Contents" not in client.list_objects_v2(Bucket=bucket, Prefix=prefix)
     assert client.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"], "the discard left the versions"
-    assert case.run(second, anew, parallelism="2") == 0, warm.output(anew)
-    assert is_published(second)
-    assert_right(second, case.source)
+    assert case.run(discarded_target, repeat_faults, parallelism="2") == 0, warm.output(repeat_faults)
+    assert is_published(discarded_target)
+    assert_right(discarded_target, case.source)
 
 
 @pytest.mark.slow
@@ -59,8 +59,10 @@ def test_every_put_has_a_checksum_where_the_bucket_requires_one(
 
 
 def require_checksum(request: WireRequest) -> Treatment:
-    checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in request.headers)
-    if request.method != "PUT" or checked:
+    has_checksum = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in request.headers)
+    if request.method != "PUT" or has_checksum:
         return CARRIED_OUT
-    says = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
-    return Treatment(carried_out=False, instead=(400, "InvalidRequest"), message=says)
+    message = (
+        "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
+    )
+    return Treatment(carried_out=False, instead=(400, "InvalidRequest"), message=message)

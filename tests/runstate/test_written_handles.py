@@ -30,7 +30,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
 
 
-def sizes(plan: Plan) -> dict[str, int]:
+def sizes_by_name(plan: Plan) -> dict[str, int]:
     return {Path(entry.uri).name: entry.size for entry in open_store(plan.target).list(plan.target)}
 
 
@@ -47,16 +47,16 @@ def test_written_handles_name_every_file_with_its_size(
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
     move(plan, InProcessTasks())
-    assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
+    assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes_by_name(plan)
 
 
 def test_written_handles_of_inline_state_name_no_file(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     move(plan, InProcessTasks())
-    inline = handles_of(plan, OPERATOR)
-    assert inline.handles
-    assert (inline.files, sizes(plan)) == ({}, handles_of(plan, KEYED).files)
-    assert begin_moving(plan, OPERATOR, {}) == inline
+    inline_handles = handles_of(plan, OPERATOR)
+    assert inline_handles.handles
+    assert (inline_handles.files, sizes_by_name(plan)) == ({}, handles_of(plan, KEYED).files)
+    assert begin_moving(plan, OPERATOR, {}) == inline_handles
 
 
 def test_written_handles_are_reused_only_if_all_their_files_are_whole(
@@ -65,32 +65,34 @@ def test_written_handles_are_reused_only_if_all_their_files_are_whole(
     claim(plan)
     assert begin_moving(plan, KEYED, {}) is None
     move(plan, InProcessTasks())
-    file_sizes = sizes(plan)
+    file_sizes = sizes_by_name(plan)
     handles = handles_of(plan, KEYED)
     assert begin_moving(plan, KEYED, file_sizes) == handles
     file = min(handles.files)
-    listed_late = {name: size for name, size in file_sizes.items() if name != file}
-    store, asked = open_store(plan.target), list[str]()
+    sizes_without_file = {name: size for name, size in file_sizes.items() if name != file}
+    store, asked_uris = open_store(plan.target), list[str]()
     stats = store.stats
-    monkeypatch.setattr(store, "stats", lambda uris: asked.extend(uris) or stats(uris))
-    assert begin_moving(plan, KEYED, listed_late) == handles
-    assert [uri for uri in asked if not uri.startswith(run_directory(plan.target))] == [places_of(plan).stream(file)]
+    monkeypatch.setattr(store, "stats", lambda uris: asked_uris.extend(uris) or stats(uris))
+    assert begin_moving(plan, KEYED, sizes_without_file) == handles
+    assert [uri for uri in asked_uris if not uri.startswith(run_directory(plan.target))] == [
+        places_of(plan).stream(file)
+    ]
     path = Path(plan.target, file)
     path.write_bytes(path.read_bytes()[:-1])
-    assert begin_moving(plan, KEYED, sizes(plan)) is None
+    assert begin_moving(plan, KEYED, sizes_by_name(plan)) is None
     path.unlink()
-    assert begin_moving(plan, KEYED, sizes(plan)) is None
+    assert begin_moving(plan, KEYED, sizes_by_name(plan)) is None
 
 
 def test_incomplete_published_result_is_refused_with_its_first_missing_file(plan: Plan) -> None:
     execute_without_spark(plan)
-    gone = sorted(handles_of(plan, KEYED).files)[-2:]
-    for file in gone:
+    lost_files = sorted(handles_of(plan, KEYED).files)[-2:]
+    for file in lost_files:
         Path(plan.target, file).unlink()
     with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
-        begin_moving(plan, KEYED, sizes(plan))
+        begin_moving(plan, KEYED, sizes_by_name(plan))
     assert (caught.value.path, caught.value.found) == (
-        places_of(plan).stream(gone[0]),
+        places_of(plan).stream(lost_files[0]),
         "2 files are missing or truncated",
     )
 
@@ -100,7 +102,7 @@ def test_published_result_without_written_handles_is_not_written_again(plan: Pla
     place = places_of(plan).written_handles(KEYED)
     open_store(place).delete([place])
     with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
-        begin_moving(plan, KEYED, sizes(plan))
+        begin_moving(plan, KEYED, sizes_by_name(plan))
     assert caught.value.path == place
 
 
@@ -108,7 +110,7 @@ def test_written_handles_of_another_plan_are_refused(plan: Plan) -> None:
     move(plan, InProcessTasks())
     write_handles(plan, replace(handles_of(plan, KEYED), plan="0" * 64))
     with pytest.raises(IntegrityError, match="another plan") as caught:
-        begin_moving(plan, KEYED, sizes(plan))
+        begin_moving(plan, KEYED, sizes_by_name(plan))
     assert caught.value.path == places_of(plan).written_handles(KEYED)
 
 
@@ -131,11 +133,11 @@ def test_step_that_continues_after_discard_writes_no_document(plan: Plan) -> Non
     store.delete(entry.uri for entry in store.list(plan.target))
     discard(plan.target)
     assert state_of(plan.target, plan.digest) is State.FREE
-    for late in (
+    for write_document in (
         lambda: write_handles(plan, handles),
         lambda: put_candidate(plan, metadata(plan.source)),
         lambda: write_certificate(plan, certificate),
     ):
         with pytest.raises(RequestError, match="the target is not claimed"):
-            late()
+            write_document()
     assert store.list(f"{plan.target}.rescale") == []

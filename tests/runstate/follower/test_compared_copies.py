@@ -38,10 +38,10 @@ def original_and_copy(home: str) -> tuple[Span, str, str]:
     uri = join(home, "round/file")
     unprotected_store(uri).put(uri, b"state")
     original = Span(uri, 0, 5, Pin(5, etag='"abc-2"'))
-    file = f"{'0' * 32}-keyed-0-prepared-{span_digest(original)}.sst"
-    copy = join(home, f"target/{file}")
-    open_store(copy).put(copy, b"state")
-    return original, file, copy
+    copy_name = f"{'0' * 32}-keyed-0-prepared-{span_digest(original)}.sst"
+    copy_uri = join(home, f"target/{copy_name}")
+    open_store(copy_uri).put(copy_uri, b"state")
+    return original, copy_name, copy_uri
 
 
 def version_of(uri: str) -> Pin:
@@ -52,20 +52,22 @@ def version_of(uri: str) -> Pin:
 
 def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: str, checksum_calls: Mock) -> None:
     target = join(home, "target")
-    original, file, copy = original_and_copy(home)
-    compare_copies(target, {file: original})
-    read = compared_copies(target)
-    assert read.algorithm_of(original, copy, version_of(copy)) == "CRC64NVME"
-    assert read.algorithm_of(original._replace(pin=Pin(5, etag="def-2")), copy, version_of(copy)) is None
-    assert read.algorithm_of(original, join(home, "target/another"), version_of(copy)) is None
-    calls = checksum_calls.call_count
-    compare_copies(target, {file: original})
-    assert checksum_calls.call_count == calls, "it was compared before"
-    open_store(copy).put(copy, b"STATE")
-    assert read.algorithm_of(original, copy, version_of(copy)) is None
-    assert read.algorithm_of(original, copy, None) is None
+    original, copy_name, copy_uri = original_and_copy(home)
+    compare_copies(target, {copy_name: original})
+    stored_copies = compared_copies(target)
+    assert stored_copies.algorithm_of(original, copy_uri, version_of(copy_uri)) == "CRC64NVME"
+    assert (
+        stored_copies.algorithm_of(original._replace(pin=Pin(5, etag="def-2")), copy_uri, version_of(copy_uri)) is None
+    )
+    assert stored_copies.algorithm_of(original, join(home, "target/another"), version_of(copy_uri)) is None
+    call_count = checksum_calls.call_count
+    compare_copies(target, {copy_name: original})
+    assert checksum_calls.call_count == call_count, "it was compared before"
+    open_store(copy_uri).put(copy_uri, b"STATE")
+    assert stored_copies.algorithm_of(original, copy_uri, version_of(copy_uri)) is None
+    assert stored_copies.algorithm_of(original, copy_uri, None) is None
     checksum_calls.side_effect = [[Checksum("CRC64NVME", 7)], [Checksum("CRC64NVME", 8)]]
-    compare_copies(target, {file: original})
+    compare_copies(target, {copy_name: original})
     assert compared_copies(target) == ComparedCopies({}), "the new version is not equal"
 
 
@@ -75,15 +77,15 @@ def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: s
 def test_copy_without_a_common_checksum_is_left_to_the_last_round(
     home: str, checksum_calls: Mock, answers: list[list[Checksum]]
 ) -> None:
-    original, file, _ = original_and_copy(home)
+    original, copy_name, _ = original_and_copy(home)
     checksum_calls.side_effect = answers
-    compare_copies(join(home, "target"), {file: original, "not-copied": original})
+    compare_copies(join(home, "target"), {copy_name: original, "not-copied": original})
     assert compared_copies(join(home, "target")) == ComparedCopies({})
 
 
 def test_store_is_not_asked_if_the_etags_show_that_both_are_equal(home: str, checksum_calls: Mock) -> None:
-    original, file, copy = original_and_copy(home)
-    compare_copies(join(home, "target"), {file: original._replace(pin=version_of(copy))})
+    original, copy_name, copy_uri = original_and_copy(home)
+    compare_copies(join(home, "target"), {copy_name: original._replace(pin=version_of(copy_uri))})
     assert not checksum_calls.called
     assert compared_copies(join(home, "target")) == ComparedCopies({})
 
@@ -92,11 +94,11 @@ def test_store_is_not_asked_if_the_etags_show_that_both_are_equal(home: str, che
 @pytest.mark.parametrize("keeps_follower", [True, False])
 def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_follower: bool) -> None:
     target = join(home, "target")
-    original, file, _ = original_and_copy(home)
-    compare_copies(target, {file: original})
+    original, copy_name, _ = original_and_copy(home)
+    compare_copies(target, {copy_name: original})
     open_store(target).put(prepared_place(target), b"{}")
     discard(target, keeps_follower=keeps_follower)
-    assert (compared_copies(target).copies.keys() == {file}) is keeps_follower
+    assert (compared_copies(target).copies.keys() == {copy_name}) is keeps_follower
     remaining = [*open_store(target).list(target), *open_store(target).list(run_directory(target))]
     assert len(remaining) == (3 if keeps_follower else 0)
 
@@ -104,9 +106,9 @@ def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_fo
 @pytest.mark.usefixtures("checksum_calls")
 def test_damaged_document_names_no_copy(home: str) -> None:
     target = join(home, "target")
-    original, file, _ = original_and_copy(home)
-    compare_copies(target, {file: original})
+    original, copy_name, _ = original_and_copy(home)
+    compare_copies(target, {copy_name: original})
     open_store(target).put(copies_place(target), b"[{}]")
     assert compared_copies(target) == ComparedCopies({})
-    compare_copies(target, {file: original})
-    assert compared_copies(target).copies.keys() == {file}
+    compare_copies(target, {copy_name: original})
+    assert compared_copies(target).copies.keys() == {copy_name}

@@ -87,11 +87,11 @@ def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> 
 def test_second_pinned_checkpoint_pins_only_new_files(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     pins.pin(job.number)
-    first = sizes_by_uri(pins.directory)
+    first_sizes = sizes_by_uri(pins.directory)
     job.copy_newest(job.number + 1)
     pins.pin(job.number)
-    added = {name(parent(uri)) for uri in sizes_by_uri(pins.directory).keys() - first.keys()}
-    assert added == {f"chk-{job.number}"}
+    directories_added_to = {name(parent(uri)) for uri in sizes_by_uri(pins.directory).keys() - first_sizes.keys()}
+    assert directories_added_to == {f"chk-{job.number}"}
 
 
 class NeverSearched(tuple[str, ...]):
@@ -104,17 +104,17 @@ class NeverSearched(tuple[str, ...]):
         raise AssertionError("the missing files are searched from the first one on")
 
 
-def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
+def with_compacted_tables(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the first file of each directory marked as written by a compaction."""
 
-    def changed(database: Database) -> Database:
+    def with_compacted_table(database: Database) -> Database:
         first, *others = database.tables
         return replace(database, tables=(first._replace(file=replace(first.file, level=1)), *others))
 
     return replace(
         snapshot,
         operators=tuple(
-            replace(operator, databases=tuple(map(changed, operator.databases)))
+            replace(operator, databases=tuple(map(with_compacted_table, operator.databases)))
             for operator in with_tables(snapshot).operators
         ),
     )
@@ -123,21 +123,23 @@ def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
 def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rescale.runstate.follower.pins.with_tables", with_a_compacted_table)
-    before, pins = with_a_compacted_table(open_snapshot(job.newest)), pins_of(job, home)
+    monkeypatch.setattr("rescale.runstate.follower.pins.with_tables", with_compacted_tables)
+    before, pins = with_compacted_tables(open_snapshot(job.newest)), pins_of(job, home)
     tables = [table for operator in before.operators for database in operator.databases for table in database.tables]
-    compacted = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
+    compacted_names = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
     pins.pin_flushed(job.number)
     job.delete()
     assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([], [job.number])
     snapshot = pins.open_flushed(job.number)
-    assert {name(uri) for uri in snapshot.missing_files} == compacted
+    assert {name(uri) for uri in snapshot.missing_files} == compacted_names
     for operator, earlier in zip(snapshot.operators, before.operators, strict=True):
         for flushed, database in zip(operator.databases, earlier.databases, strict=True):
             tables = {table for table, _, _ in tables_in_between([(snapshot, flushed)], snapshot, flushed)}
             assert tables == {table.file.name for table in database.tables if table.file.level == 0}
-            searched = replace(snapshot, missing_files=NeverSearched(snapshot.missing_files))
-            assert tables == {table for table, _, _ in tables_in_between([(searched, flushed)], snapshot, flushed)}
+            guarded_snapshot = replace(snapshot, missing_files=NeverSearched(snapshot.missing_files))
+            assert tables == {
+                table for table, _, _ in tables_in_between([(guarded_snapshot, flushed)], snapshot, flushed)
+            }
     pins.remove_all_but([], [job.number])
     assert pins.open_flushed(job.number).missing_files == snapshot.missing_files
     pins.remove_all_but([])
@@ -152,12 +154,12 @@ def test_no_shared_pin_is_listed_to_find_the_pinned_checkpoints(
     pins.pin_flushed(3)
     list_files, listed_uris = store.list, list[str]()
 
-    def record(_: object, directory: str, prefix: str = "") -> list[Entry]:
+    def list_and_record(_: object, directory: str, prefix: str = "") -> list[Entry]:
         entries = list_files(directory, prefix)
         listed_uris.extend(entry.uri for entry in entries)
         return entries
 
-    monkeypatch.setattr(type(store), "list", record)
+    monkeypatch.setattr(type(store), "list", list_and_record)
     assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([], [3])
     assert listed_uris
     assert all(contains(join(pins.directory, "chk-3"), uri) for uri in listed_uris)
@@ -184,25 +186,25 @@ def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: st
 
 def test_files_outside_the_directory_of_the_job_are_pinned(job: Checkpoints, home: str) -> None:
     """After a restore from a savepoint, a checkpoint may still use some files of the savepoint."""
-    elsewhere = join(home, "savepoint")
-    job.move_shared_to(elsewhere)
-    pins = Pins(join(home, "target"), job.directory, (elsewhere,))
+    savepoint = join(home, "savepoint")
+    job.move_shared_to(savepoint)
+    pins = Pins(join(home, "target"), job.directory, (savepoint,))
     pinned = pins.pin(job.number)
     assert len(pinned.moves) == 2
-    unprotected_store(home).delete([*sizes_by_uri(elsewhere)])
+    unprotected_store(home).delete([*sizes_by_uri(savepoint)])
     assert content_of(pinned)
     assert pins.newest() == pinned
 
 
 def test_pins_of_other_checkpoints_are_removed(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
-    first = pins.pin(job.number)
+    first_pinned = pins.pin(job.number)
     job.copy_newest(job.number + 1)
     pins.pin(job.number)
-    kept = {uri for uri, _ in open_snapshot(first.directory, moves=first.moves).files}
-    pins.remove_all_but([first.checkpoint])
-    assert sizes_by_uri(pins.directory).keys() == kept
-    assert pins.newest() == first
+    kept_uris = {uri for uri, _ in open_snapshot(first_pinned.directory, moves=first_pinned.moves).files}
+    pins.remove_all_but([first_pinned.checkpoint])
+    assert sizes_by_uri(pins.directory).keys() == kept_uris
+    assert pins.newest() == first_pinned
 
 
 def test_discard_removes_pins_rounds_and_the_document_of_the_follower(job: Checkpoints, home: str) -> None:
