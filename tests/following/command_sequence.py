@@ -21,15 +21,15 @@ FIXTURE = "2-rocksdb-incremental"
 
 @dataclass(frozen=True)
 class Command:
-    """A command, with a copy of the files `before` it.
+    """A command, with a copy of the files before it.
 
-    `number` is the number of the newest checkpoint, and `calls` the number of storage calls that write.
+    `checkpoint_number` is that of the newest checkpoint, and `write_count` counts the storage calls that write.
     """
 
     options: tuple[str, ...]
-    before: Path
-    number: int
-    calls: int
+    files_before: Path
+    checkpoint_number: int
+    write_count: int
 
 
 class CommandSequence(ABC):
@@ -55,14 +55,14 @@ class CommandSequence(ABC):
         """Check that the result is complete and has no other files, which `validate` refuses."""
         assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
-    def record(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Command:
-        """Run a command, after `first` has changed the job, and return it."""
-        if first is not None:
-            first()
-        before, faults = self.work / f"before-{name}", self.faults()
-        shutil.copytree(self.home, before)
+    def record(self, name: str, *options: str, change_job: Callable[[], None] | None = None) -> Command:
+        """Run a command, after `change_job` has changed the job, and return it."""
+        if change_job is not None:
+            change_job()
+        files_before, faults = self.work / f"before-{name}", self.faults()
+        shutil.copytree(self.home, files_before)
         assert self.run(options, faults) == 0, warm.output(faults)
-        return Command(options, before, self.job.number, len(faults.calls()))
+        return Command(options, files_before, self.job.number, len(faults.calls()))
 
     def faults(self, kind: Kind = Kind.NONE, at: int = 1) -> Faults:
         return Faults(str(self.work / uuid.uuid4().hex), kind, at, writes_only=True)
@@ -74,8 +74,8 @@ class CommandSequence(ABC):
     def stop_at(self, command: Command, at: int, kind: Kind) -> None:
         """Restore the files before a command, and stop the command at this write."""
         shutil.rmtree(self.home)
-        shutil.copytree(command.before, self.home, symlinks=True)
-        self.job = Checkpoints(self.job.directory, command.number)
+        shutil.copytree(command.files_before, self.home, symlinks=True)
+        self.job = Checkpoints(self.job.directory, command.checkpoint_number)
         faults = self.faults(kind, at)
         code = self.run(command.options, faults)
         is_report = faults.calls()[at - 1].endswith("report.html")  # a run succeeds without its report

@@ -15,8 +15,8 @@ from support.slow import slow
 
 @pytest.fixture(params=["local", slow("s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    declared = ("target", "target.rescale", "target-5", "target-5.rescale", "2/target.rescale")
-    return new_home(request.param, request, tmp_path / "home", *declared)
+    declared_paths = ("target", "target.rescale", "target-5", "target-5.rescale", "2/target.rescale")
+    return new_home(request.param, request, tmp_path / "home", *declared_paths)
 
 
 @pytest.fixture

@@ -27,19 +27,19 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
     follower = follower_of(job, home)
     follow(follower, 0)
     pins = Pins(follower.target, job.directory)
-    pinned: list[int] = []
+    pinned_numbers: list[int] = []
     with follower.following():
         for number in (4, 5):
             checkpoints_follow(job, [number])
-            pinned.append(number)
-            wait_until(lambda: pins.flushed_numbers() == pinned, "the pin")
+            pinned_numbers.append(number)
+            wait_until(lambda: pins.flushed_numbers() == pinned_numbers, "the pin")
         assert follower.next_round().checkpoint == 5
         assert (pins.checkpoint_numbers(), pins.flushed_numbers()) == ([3, 5], [])
 
 
-@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("most_between", [1, 2])
 def test_too_many_checkpoints_in_between_are_not_opened(
-    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, most: int
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, most_between: int
 ) -> None:
     """Opening them takes time. Without them, the round reads all files that differ."""
     follower = follower_of(job, home)
@@ -48,11 +48,11 @@ def test_too_many_checkpoints_in_between_are_not_opened(
         checkpoints_follow(job, [number])
         Pins(follower.target, job.directory).pin_flushed(number)
     checkpoints_follow(job, [6])
-    monkeypatch.setattr("rescale.runstate.follower.pins._MOST_CHECKPOINTS_BETWEEN", most)
-    opened = Mock(wraps=Pins(follower.target, job.directory).open_flushed)
-    monkeypatch.setattr(Pins, "open_flushed", opened)
+    monkeypatch.setattr("rescale.runstate.follower.pins._MOST_CHECKPOINTS_BETWEEN", most_between)
+    open_flushed = Mock(wraps=Pins(follower.target, job.directory).open_flushed)
+    monkeypatch.setattr(Pins, "open_flushed", open_flushed)
     (new_round,) = follow(follower, 1)
-    assert (new_round.kind, opened.call_count) == (RoundKind.ROUND, 2 if most == 2 else 0)
+    assert (new_round.kind, open_flushed.call_count) == (RoundKind.ROUND, 2 if most_between == 2 else 0)
 
 
 def test_checkpoints_in_between_are_in_memory_a_few_at_a_time(
@@ -65,19 +65,19 @@ def test_checkpoints_in_between_are_in_memory_a_few_at_a_time(
         checkpoints_follow(job, [number])
         Pins(follower.target, job.directory).pin_flushed(number)
     checkpoints_follow(job, [10])
-    open_flushed, opened, alive = Pins.open_flushed, list[weakref.ref[Snapshot]](), list[int]()
+    open_flushed, references, alive_counts = Pins.open_flushed, list[weakref.ref[Snapshot]](), list[int]()
 
     def open_and_count(pins: Pins, number: int) -> Snapshot:
         snapshot = open_flushed(pins, number)
-        opened.append(weakref.ref(snapshot))
-        alive.append(sum(reference() is not None for reference in opened))
+        references.append(weakref.ref(snapshot))
+        alive_counts.append(sum(reference() is not None for reference in references))
         return snapshot
 
     monkeypatch.setattr("rescale.runstate.follower.pins._OPEN_AT_ONCE", 1)
     monkeypatch.setattr(Pins, "open_flushed", open_and_count)
     (new_round,) = follow(follower, 1)
-    assert (new_round.kind, len(alive)) == (RoundKind.ROUND, 6)
-    assert max(alive) <= 2
+    assert (new_round.kind, len(alive_counts)) == (RoundKind.ROUND, 6)
+    assert max(alive_counts) <= 2
 
 
 def test_files_of_checkpoints_in_between_are_read_instead_of_compacted_ones(
@@ -92,8 +92,8 @@ def test_files_of_checkpoints_in_between_are_read_instead_of_compacted_ones(
     follower = follower_of(job.checkpoints, home)
     follow(follower, 0)
     job.complete_checkpoint()
-    between = job.checkpoints.number
-    Pins(follower.target, job.checkpoints.directory).pin_flushed(between)
+    number_between = job.checkpoints.number
+    Pins(follower.target, job.checkpoints.directory).pin_flushed(number_between)
     job.compact()
     job.complete_checkpoint()
     job.close()
@@ -101,7 +101,7 @@ def test_files_of_checkpoints_in_between_are_read_instead_of_compacted_ones(
     plan = certified_plan(round_target(follower.target, new_round.checkpoint))
     changes = [change for operator in plan.operators if operator.rekeying for change in operator.rekeying.changes]
     files_between = [plan.files[file.extent.file].uri for change in changes for file in change.transient]
-    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, between + 1)
+    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, number_between + 1)
     assert files_between
     finish(follower)
     validate_published(job.checkpoints.newest, follower.target, InProcessTasks(2, None))
@@ -114,11 +114,11 @@ def test_unreadable_checkpoint_in_between_is_left_out(job: Checkpoints, home: st
     checkpoints_follow(job, [4])
     pins = Pins(follower.target, job.directory)
     pins.pin_flushed(4)
-    flushed = join(pins.directory, "chk-4/_flushed")
+    flushed_uri = join(pins.directory, "chk-4/_flushed")
     store = open_store(home)
-    content = store.read_all(flushed, 1 << 20)[0]
-    store.delete([flushed])
-    store.put(flushed, content[:-1])
+    content = store.read_all(flushed_uri, 1 << 20)[0]
+    store.delete([flushed_uri])
+    store.put(flushed_uri, content[:-1])
     checkpoints_follow(job, [5])
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 5)

@@ -49,8 +49,8 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
     follow(follower, 1)
     checkpoints_follow(job, [7])
     follow(follower, 1)
-    full, changes = Proof.RECORDS, Proof.CHANGES
-    assert proofs == [(3, full), (4, changes), (4, full), (5, changes), (6, full), (7, changes), (7, full)]
+    records, changes = Proof.RECORDS, Proof.CHANGES
+    assert proofs == [(3, records), (4, changes), (4, records), (5, changes), (6, records), (7, changes), (7, records)]
     assert [new_round.compared for new_round in described_rounds(follower.target)] == [None, 4, 4, None, 7]
     assert read_certificate(round_target(follower.target, 7)).proof == "records"
     finish(follower)
@@ -88,10 +88,10 @@ def test_rounds_stay_if_another_follower_removes_the_compared_one(
         if plan.continued is None or proof is not Proof.RECORDS:
             certify(plan, proof)
             return
-        with patch.object(steps, "validate_result", after_another_round):
+        with patch.object(steps, "validate_result", validate_after_another_round):
             certify(plan, proof)
 
-    def after_another_round(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
+    def validate_after_another_round(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
         with patch.object(steps, "validate_result", validate_result), patch.object(Pins, "remove_all_but"):
             checkpoints_follow(job, [5])
             follow(follower, 1)

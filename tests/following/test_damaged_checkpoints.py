@@ -63,10 +63,10 @@ def test_round_whose_files_were_damaged_is_made_again(
     def move_and_damage(plan: Plan, proof: Proof) -> None:
         move(plan, InProcessTasks())
         store = open_store(home)
-        written = next(entry.uri for entry in store.list(plan.target) if entry.uri.endswith("MANIFEST-000004"))
-        content = store.read_all(written, 1 << 20)[0]
-        store.delete([written])
-        store.put(written, content[:-1] + bytes([content[-1] ^ 1]))
+        manifest_uri = next(entry.uri for entry in store.list(plan.target) if entry.uri.endswith("MANIFEST-000004"))
+        content = store.read_all(manifest_uri, 1 << 20)[0]
+        store.delete([manifest_uri])
+        store.put(manifest_uri, content[:-1] + bytes([content[-1] ^ 1]))
         certify(plan, proof)
 
     with pytest.raises(IntegrityError):
@@ -76,18 +76,18 @@ def test_round_whose_files_were_damaged_is_made_again(
     assert_rounds_are_whole(follower.target)
 
 
-@pytest.mark.parametrize("work", ["plan", "move"])
-def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: str, work: str) -> None:
+@pytest.mark.parametrize("step", ["plan", "move"])
+def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: str, step: str) -> None:
     """The repeated command takes the newest checkpoint: the pinned one, which is damaged, would fail each time."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
-    damage = Mock(side_effect=SnapshotError("the checksum of a block is wrong"))
+    fail = Mock(side_effect=SnapshotError("the checksum of a block is wrong"))
     with pytest.MonkeyPatch.context() as patches:
-        if work == "plan":
-            patches.setattr(followers, "plan_round", damage)
+        if step == "plan":
+            patches.setattr(followers, "plan_round", fail)
         with pytest.raises(SnapshotError, match="checksum"):
-            follow(replace(follower, move=damage) if work == "move" else follower, 1)
+            follow(replace(follower, move=fail) if step == "move" else follower, 1)
     checkpoints_follow(job, [5])
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 5)
@@ -104,29 +104,29 @@ def test_new_base_is_made_after_a_file_that_every_round_reads_was_damaged(
     follow(follower, 0)
     checkpoints_follow(job, [4])
     pins = Pins(follower.target, job.directory)
-    damaged = (
+    damaged_uri = (
         next(uri for uri in pins.file_uris(3) if "shared" in uri)
         if place == "pin"
         else round_target(follower.target, 3) + "/a.sst"
     )
-    damage = Mock(side_effect=SnapshotError("the checksum of a block is wrong", path=damaged))
+    fail = Mock(side_effect=SnapshotError("the checksum of a block is wrong", path=damaged_uri))
     with pytest.raises(SnapshotError, match="checksum"):
-        follow(replace(follower, move=damage), 1)
+        follow(replace(follower, move=fail), 1)
     assert (finished_round_checkpoints(follower.target), pins.checkpoint_numbers()) == ([], [])
     (base,) = follow(follower, 0)
     assert (base.kind, base.checkpoint) == (RoundKind.BASE, 4)
     assert_rounds_are_whole(follower.target)
 
 
-@pytest.mark.parametrize("at", ["records", "pin"])
+@pytest.mark.parametrize("fault", ["records", "pin"])
 def test_last_round_that_cannot_continue_the_rounds_moves_all_state_next_time(
-    job: Checkpoints, home: str, at: str
+    job: Checkpoints, home: str, fault: str
 ) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
-    pin = next(iter(Pins(follower.target, job.directory).file_uris(3)))
-    error = IntegrityError("a record differs") if at == "records" else SnapshotError("no SST file", path=pin)
+    pin_uri = next(iter(Pins(follower.target, job.directory).file_uris(3)))
+    error = IntegrityError("a record differs") if fault == "records" else SnapshotError("no SST file", path=pin_uri)
     planned = follower.plan_last()
     assert planned.kind is RoundKind.ROUND
     with pytest.raises(type(error)) as caught:
@@ -141,7 +141,7 @@ def test_last_round_of_another_checkpoint_that_is_gone_keeps_the_rounds(job: Che
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
-    gone = SnapshotError("a file is gone", path=join(job.newest, "_metadata"))
+    gone_error = SnapshotError("a file is gone", path=join(job.newest, "_metadata"))
     with pytest.raises(SnapshotError, match="gone"):
-        replace(follower, move=Mock(side_effect=gone)).move_last(follower.plan_last())
+        replace(follower, move=Mock(side_effect=gone_error)).move_last(follower.plan_last())
     assert finished_round_checkpoints(follower.target) == [3]

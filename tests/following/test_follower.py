@@ -100,23 +100,23 @@ def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, mo
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     follower = follower_of(job, home)
     follow(follower, 0)
-    base = tables_of(open_snapshot(round_target(follower.target, 3)))
-    assert base
+    base_tables = tables_of(open_snapshot(round_target(follower.target, 3)))
+    assert base_tables
     for number in (4, 5):
         checkpoints_follow(job, [number])
         follow(follower, 1, publish_every=2)
-        place = round_target(follower.target, number)
-        assert tables_of(open_snapshot(place, [rounds_place(follower.target)])) == base
-        assert not [entry.uri for entry in open_store(home).list(place) if entry.uri.endswith(".sst")]
-        assert {file.name for file in read_certificate(place).files if file.is_elsewhere} == base
+        round_uri = round_target(follower.target, number)
+        assert tables_of(open_snapshot(round_uri, [rounds_place(follower.target)])) == base_tables
+        assert not [entry.uri for entry in open_store(home).list(round_uri) if entry.uri.endswith(".sst")]
+        assert {file.name for file in read_certificate(round_uri).files if file.is_elsewhere} == base_tables
     newest = read_round(follower.target, 5)
     assert newest is not None
     assert newest.bytes_changed < open_snapshot(round_target(follower.target, 3)).bytes
     finish(follower)
     for target in (follower.target, f"{follower.target}-5"):
-        own_files = tables_of(open_snapshot(target))
-        assert len(own_files) == len(base)
-        assert all(uri.startswith(f"{target}/") for uri in own_files)
+        own_tables = tables_of(open_snapshot(target))
+        assert len(own_tables) == len(base_tables)
+        assert all(uri.startswith(f"{target}/") for uri in own_tables)
         validate_published(job.newest, target, InProcessTasks(2, None))
 
 
@@ -146,7 +146,7 @@ def test_base_stays_as_long_as_a_round_refers_to_it(
     assert_rounds_are_whole(follower.target)
 
 
-def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:
+def test_last_round_may_have_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     planned = follower.plan_last()
@@ -159,9 +159,9 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     messages: list[str] = []
     follower = follower_of(job, home, messages)
     follow(follower, 0)
-    early = follower.plan_last().prepared.plan
-    claim(early, is_last_round=True)
-    move(early, InProcessTasks(2, None))
+    early_plan = follower.plan_last().prepared.plan
+    claim(early_plan, is_last_round=True)
+    move(early_plan, InProcessTasks(2, None))
     checkpoints_follow(job, [4])
     follow(follower, 1)
     assert follower.plan_last().prepared.plan.checkpoint_id == 4
@@ -258,10 +258,10 @@ def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
 
     def complete_next_checkpoint(_: float) -> None:
         checkpoints_follow(job, [4])
-        job.show(hidden)
+        job.show(hidden_uri)
 
-    hidden = job.shared()[0]
-    job.hide(hidden)
+    hidden_uri = job.shared()[0]
+    job.hide(hidden_uri)
     monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=complete_next_checkpoint))
     (new_round,) = follow(follower, 0)
     assert new_round.checkpoint == 4
@@ -272,8 +272,8 @@ def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: st
     follower = follower_of(job, home)
     follow(follower, 0)
     store = open_store(home)
-    document = join(rounds_place(follower.target), "3.json")
-    store.delete([document])
+    document_uri = join(rounds_place(follower.target), "3.json")
+    store.delete([document_uri])
     checkpoints_follow(job, [4])
     (new_round,) = follow(follower, 1)
     assert (new_round.number, new_round.root) == (1, 3)
@@ -328,7 +328,7 @@ def test_removal_of_a_round_that_was_killed_is_finished(
     move(plan, InProcessTasks(2, None))
     if was_published:
         store.put(places_of(plan).published, b"")
-    delete, kills = store.delete, 0
+    delete, kill_count = store.delete, 0
 
     def be_killed_after_a_file(_: object, uris: Iterable[str]) -> None:
         uris = list(uris)
@@ -341,7 +341,7 @@ def test_removal_of_a_round_that_was_killed_is_finished(
         while digest_of_claim(plan.target) == plan.digest:
             with pytest.raises(KeyboardInterrupt):
                 follow(follower, 1)
-            kills += 1
-    assert kills > 5
+            kill_count += 1
+    assert kill_count > 5
     (new_round,) = follow(follower, 1)
     assert new_round.kind is RoundKind.ROUND

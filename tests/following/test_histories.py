@@ -30,7 +30,7 @@ from support.slow import slow_but
 
 SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
 FAULTS = (Kind.NONE, Kind.KILL, Kind.ERROR, Kind.LOST_ANSWER)
-MOST_CALLS = 120
+MOST_WRITES = 120
 """Number of writes of the longest command. A shorter command may end before its fault."""
 
 
@@ -42,7 +42,7 @@ class History:
         self.home, self.target = home, str(home / "target")
         (home / "databases").mkdir()
         self.job = ChangingJob(str(home / "job"), home / "databases", self.rng)
-        self.said: list[str] = []
+        self.command_logs: list[str] = []
 
     def play(self) -> None:
         for _ in range(self.rng.randint(4, 8)):
@@ -62,7 +62,7 @@ class History:
             if self.is_published:
                 break
         while not self.is_published and self.follow(Kind.NONE) != 0:
-            assert len(self.said) < 40, "the follower does not make a base or a round"
+            assert len(self.command_logs) < 40, "the follower does not make a base or a round"
         assert self.finish(Kind.NONE) == 0  # once more, if an earlier `finish` has published and then failed
 
     def with_other_backends(self, metadata: Metadata) -> Metadata:
@@ -84,18 +84,20 @@ class History:
 
     def run(self, arguments: list[str], kind: Kind) -> int:
         """Run a command with a fault at one of its writes; check that the job's files stay as they are."""
-        files_of_job = contents(self.home / "job")
-        faults = Faults(str(self.home / uuid.uuid4().hex), kind, self.rng.randint(1, MOST_CALLS), writes_only=True)
+        files_of_job = content_by_path(self.home / "job")
+        faults = Faults(str(self.home / uuid.uuid4().hex), kind, self.rng.randint(1, MOST_WRITES), writes_only=True)
         target_option = [] if arguments[0] == "discard" else ["--target", self.target]
         code = warm.rescale([*arguments, *target_option], faults)
-        self.said.append(f"{arguments[0]} {arguments[-1]}, {kind} at {faults.at}: {code}\n{warm.output(faults)}")
-        assert code in {Kind.NONE: (0, 2), Kind.KILL: (0, KILLED)}.get(kind, (0, 1)), self.said[-1]
-        assert contents(self.home / "job") == files_of_job
+        self.command_logs.append(
+            f"{arguments[0]} {arguments[-1]}, {kind} at {faults.at}: {code}\n{warm.output(faults)}"
+        )
+        assert code in {Kind.NONE: (0, 2), Kind.KILL: (0, KILLED)}.get(kind, (0, 1)), self.command_logs[-1]
+        assert content_by_path(self.home / "job") == files_of_job
         assert_rounds_are_whole(self.target)
         return code
 
 
-def contents(directory: Path) -> dict[str, bytes]:
+def content_by_path(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
@@ -109,8 +111,8 @@ def history(tmp_path: Path, seed: int) -> Iterator[History]:
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(30)))
 def test_result_of_a_follower_equals_the_last_checkpoint_after_any_fault(history: History) -> None:
     history.play()
-    newest, said = history.job.checkpoints.newest, "\n".join(history.said)
-    assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", said
-    assert diff(open_snapshot(newest), open_snapshot(history.target)).equal, said
+    newest, command_logs = history.job.checkpoints.newest, "\n".join(history.command_logs)
+    assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", command_logs
+    assert diff(open_snapshot(newest), open_snapshot(history.target)).equal, command_logs
     remaining = {path.name for path in Path(f"{history.target}.rescale").iterdir()}
-    assert not remaining & {"pins", "rounds", "follower.json"}, said
+    assert not remaining & {"pins", "rounds", "follower.json"}, command_logs

@@ -24,8 +24,8 @@ class FollowerCommands(CommandSequence):
     def record_all(self) -> list[Command]:
         return [
             self.record("base", "--max-rounds", "0"),
-            self.record("round", "--max-rounds", "1", first=self.next_checkpoint),
-            self.record("last", "--finish", first=self.next_checkpoint),
+            self.record("round", "--max-rounds", "1", change_job=self.next_checkpoint),
+            self.record("last", "--finish", change_job=self.next_checkpoint),
         ]
 
     def run(self, options: tuple[str, ...], faults: Faults) -> int:
@@ -38,7 +38,9 @@ class FollowerCommands(CommandSequence):
         assert not names & {"pins", "rounds", "follower.json"}
 
     def is_done(self, command: Command) -> bool:
-        return "--finish" not in command.options and command.number in finished_round_checkpoints(self.target)
+        return "--finish" not in command.options and command.checkpoint_number in finished_round_checkpoints(
+            self.target
+        )
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +54,25 @@ def stop_and_go_on(sequence: FollowerCommands, command: Command, at: int, kind: 
     sequence.go_on(*([] if sequence.is_done(command) else [command.options]), ("--finish",))
 
 
-commands = pytest.mark.parametrize("number", [slow(0, id="base"), pytest.param(1, id="round"), slow(2, id="last")])
+each_command = pytest.mark.parametrize(
+    "command_index", [slow(0, id="base"), pytest.param(1, id="round"), slow(2, id="last")]
+)
 
 
-@commands
+@each_command
 @in_shares
-def test_killed_follower_resumes(sequence: FollowerCommands, number: int, share: Share[int]) -> None:
-    command = sequence.commands[number]
-    for at in share(range(1, command.calls + 1)):
+def test_killed_follower_resumes(sequence: FollowerCommands, command_index: int, share: Share[int]) -> None:
+    command = sequence.commands[command_index]
+    for at in share(range(1, command.write_count + 1)):
         stop_and_go_on(sequence, command, at, Kind.KILL)
 
 
-@commands
+@each_command
 @in_shares
-def test_follower_resumes_after_a_store_error(sequence: FollowerCommands, number: int, share: Share[int]) -> None:
+def test_follower_resumes_after_a_store_error(
+    sequence: FollowerCommands, command_index: int, share: Share[int]
+) -> None:
     """The error ends the follower; the same command starts it again."""
-    command = sequence.commands[number]
-    for at in share(range(1, command.calls + 1)):
+    command = sequence.commands[command_index]
+    for at in share(range(1, command.write_count + 1)):
         stop_and_go_on(sequence, command, at, Kind.ERROR)

@@ -21,8 +21,8 @@ class PreparationCommands(CommandSequence):
     def record_all(self) -> list[Command]:
         return [
             self.record("first", "--prepare"),
-            self.record("second", "--prepare", first=self._checkpoint_elsewhere),
-            self.record("run", first=self.next_checkpoint),
+            self.record("second", "--prepare", change_job=self._checkpoint_elsewhere),
+            self.record("run", change_job=self.next_checkpoint),
         ]
 
     def run(self, options: tuple[str, ...], faults: Faults) -> int:
@@ -40,44 +40,46 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> PreparationCommands:
     return PreparationCommands(tmp_path_factory.mktemp("sequence"))
 
 
-commands = pytest.mark.parametrize(
-    "number", [slow(0, id="first"), pytest.param(1, id="second"), pytest.param(2, id="run")]
+each_command = pytest.mark.parametrize(
+    "command_index", [slow(0, id="first"), pytest.param(1, id="second"), pytest.param(2, id="run")]
 )
 
 
-@commands
+@each_command
 @pytest.mark.parametrize("kind", [Kind.KILL, slow(Kind.ERROR)])
 @in_shares
-def test_the_same_command_goes_on(sequence: PreparationCommands, number: int, kind: Kind, share: Share[int]) -> None:
-    command = sequence.commands[number]
-    for at in share(range(1, command.calls + 1)):
+def test_the_same_command_goes_on(
+    sequence: PreparationCommands, command_index: int, kind: Kind, share: Share[int]
+) -> None:
+    command = sequence.commands[command_index]
+    for at in share(range(1, command.write_count + 1)):
         sequence.stop_at(command, at, kind)
         sequence.go_on(*dict.fromkeys([command.options, ()]))
 
 
-@commands
+@each_command
 @in_shares
 def test_a_run_goes_on_where_a_preparation_was_killed(
-    sequence: PreparationCommands, number: int, share: Share[int]
+    sequence: PreparationCommands, command_index: int, share: Share[int]
 ) -> None:
-    command = sequence.commands[number]
-    for at in share(range(1, command.calls + 1)):
+    command = sequence.commands[command_index]
+    for at in share(range(1, command.write_count + 1)):
         sequence.stop_at(command, at, Kind.KILL)
         sequence.go_on(())
 
 
-@commands
+@each_command
 @in_shares
-def test_discard_removes_what_was_left(sequence: PreparationCommands, number: int, share: Share[int]) -> None:
-    command = sequence.commands[number]
-    for at in share(range(1, command.calls + 1)):
+def test_discard_removes_what_was_left(sequence: PreparationCommands, command_index: int, share: Share[int]) -> None:
+    command = sequence.commands[command_index]
+    for at in share(range(1, command.write_count + 1)):
         sequence.stop_at(command, at, Kind.KILL)
-        discarded = sequence.faults()
-        code = warm.rescale(["discard", sequence.target], discarded)
+        discard_faults = sequence.faults()
+        code = warm.rescale(["discard", sequence.target], discard_faults)
         if code == 2:
-            assert number == 2, warm.output(discarded)
+            assert command_index == 2, warm.output(discard_faults)
             continue  # the result was about to be published
-        assert code == 0, warm.output(discarded)
+        assert code == 0, warm.output(discard_faults)
         assert not is_published(sequence.target)
         for place in (Path(sequence.target), Path(f"{sequence.target}.rescale")):
             assert not place.exists() or not [path for path in place.rglob("*") if path.is_file()], at

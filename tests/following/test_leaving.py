@@ -99,11 +99,14 @@ def test_follower_ends_if_a_run_that_began_at_the_same_time_has_claimed_the_targ
     source = job.newest if is_same_job else snapshots.directory("2-finished")
     plan = plan_rescale(source, follower.target, ["3"])
 
-    def begin(*given: object, **options: object) -> None:
-        begin_following(*given, **options)  # type: ignore[arg-type]
+    def begin_and_claim(*arguments: object, **options: object) -> None:
+        begin_following(*arguments, **options)  # type: ignore[arg-type]
         claim(plan)
 
-    with patch.object(followers, "begin_following", begin), pytest.raises(RequestError, match="taken by another run"):
+    with (
+        patch.object(followers, "begin_following", begin_and_claim),
+        pytest.raises(RequestError, match="taken by another run"),
+    ):
         follow(follower, 0)
     assert digest_of_claim(follower.target) == plan.digest
     assert followed_job(follower.target) is None

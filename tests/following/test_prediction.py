@@ -43,9 +43,9 @@ def test_last_round_moves_at_most_as_much_as_the_round_before() -> None:
     assert predicted_seconds(ROUND, 1.2, 1060.0) == 1.2
 
 
-@pytest.mark.parametrize("ahead", [1.0, 3600.0])
-def test_clock_of_a_store_that_is_ahead(ahead: float) -> None:
-    assert predicted_seconds(ROUND, 1.2, 1000.0 - ahead) == pytest.approx(1.2 * 61.2 / 70)
+@pytest.mark.parametrize("seconds_ahead", [1.0, 3600.0])
+def test_time_is_predicted_with_a_store_whose_clock_is_ahead(seconds_ahead: float) -> None:
+    assert predicted_seconds(ROUND, 1.2, 1000.0 - seconds_ahead) == pytest.approx(1.2 * 61.2 / 70)
 
 
 def test_round_of_a_store_without_times_predicts_its_own_duration() -> None:
@@ -53,5 +53,5 @@ def test_round_of_a_store_without_times_predicts_its_own_duration() -> None:
 
 
 @pytest.mark.parametrize("kind", [RoundKind.BASE, RoundKind.JOINED])
-def test_other_kinds_predict_nothing_new(kind: RoundKind) -> None:
+def test_base_and_joined_round_keep_the_prediction_before_them(kind: RoundKind) -> None:
     assert with_duration(replace(ROUND, kind=kind), 30.0, 1040.0) == replace(ROUND, kind=kind, seconds=30.0)

@@ -19,7 +19,7 @@ from rescale.runstate.follower.rounds import Round, RoundKind
 from support.synthetic import operator, snapshot
 
 TAKEN = 1_700_000_000
-BEFORE = Round(3, 7, RoundKind.ROUND, 5, None, 1, 2, 10, 20, 1.0, TAKEN - 20.0, 2.5, 4.5)
+ROUND_BEFORE = Round(3, 7, RoundKind.ROUND, 5, None, 1, 2, 10, 20, 1.0, TAKEN - 20.0, 2.5, 4.5)
 
 
 @pytest.fixture
@@ -57,28 +57,28 @@ def test_first_round_is_a_base_of_its_own(plan: Plan) -> None:
 
 
 def test_base_after_a_round_begins_anew(plan: Plan) -> None:
-    described = describe_round(plan, certificate(plan), BEFORE)
+    described = describe_round(plan, certificate(plan), ROUND_BEFORE)
     assert (described.number, described.root, described.change_rate) == (4, plan.checkpoint_id, None)
-    assert described.last_round_seconds == BEFORE.last_round_seconds
+    assert described.last_round_seconds == ROUND_BEFORE.last_round_seconds
 
 
 def test_round_counts_the_rows_of_all_operators_and_the_bytes_by_second(plan: Plan) -> None:
     changes = (CertifiedChanges(4, 3, 1), None, CertifiedChanges(20, 10, 1))
     round_plan = continued_plan(plan, "/rounds/7")
-    described = describe_round(round_plan, certificate(round_plan, *changes), BEFORE)
-    assert (described.kind, described.root, described.checkpoint) == (RoundKind.ROUND, BEFORE.root, 8)
+    described = describe_round(round_plan, certificate(round_plan, *changes), ROUND_BEFORE)
+    assert (described.kind, described.root, described.checkpoint) == (RoundKind.ROUND, ROUND_BEFORE.root, 8)
     assert (described.rows_deleted, described.rows_written) == (13, 24)
     assert described.change_rate == described.bytes_changed / 20
     assert described.bytes_read == 0, "no operator continues a directory"
 
 
 def test_round_from_an_earlier_round_than_the_last_joins_those_between(plan: Plan) -> None:
-    joined = continued_plan(plan, "/rounds/5")
-    assert describe_round(joined, certificate(joined), BEFORE).kind is RoundKind.JOINED
-    assert describe_round(joined, certificate(joined), None).kind is RoundKind.ROUND
+    joined_plan = continued_plan(plan, "/rounds/5")
+    assert describe_round(joined_plan, certificate(joined_plan), ROUND_BEFORE).kind is RoundKind.JOINED
+    assert describe_round(joined_plan, certificate(joined_plan), None).kind is RoundKind.ROUND
 
 
 @pytest.mark.parametrize("taken", [None, TAKEN + 0.0, TAKEN + 5.0])
-def test_rate_needs_an_earlier_time(taken: float | None, plan: Plan) -> None:
+def test_change_rate_needs_an_earlier_time_of_the_round_before(taken: float | None, plan: Plan) -> None:
     round_plan = continued_plan(plan, "/rounds/7")
-    assert describe_round(round_plan, certificate(round_plan), replace(BEFORE, taken=taken)).change_rate is None
+    assert describe_round(round_plan, certificate(round_plan), replace(ROUND_BEFORE, taken=taken)).change_rate is None

@@ -57,61 +57,61 @@ def no_copies() -> Iterator[None]:
 def test_last_round_finds_the_files_of_the_base_in_the_target(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
-    base = tables_of(open_snapshot(round_target(follower.target, 3)))
-    ahead = files_in(follower.target)
-    assert len(ahead) == len(base) > 0
-    assert all(map(is_prepared_file, ahead))
+    base_tables = tables_of(open_snapshot(round_target(follower.target, 3)))
+    names_ahead = files_in(follower.target)
+    assert len(names_ahead) == len(base_tables) > 0
+    assert all(map(is_prepared_file, names_ahead))
     if not is_s3(home):
-        links = {(status.st_dev, status.st_ino) for uri in base if (status := Path(uri).stat())}
-        copies = [Path(follower.target, file).stat() for file in ahead]
-        assert {(status.st_dev, status.st_ino) for status in copies} == links
+        base_inodes = {(status.st_dev, status.st_ino) for uri in base_tables if (status := Path(uri).stat())}
+        copy_statuses = [Path(follower.target, file).stat() for file in names_ahead]
+        assert {(status.st_dev, status.st_ino) for status in copy_statuses} == base_inodes
     checkpoints_follow(job, [4])
     follow(follower, 1)
-    assert files_in(follower.target) == ahead
+    assert files_in(follower.target) == names_ahead
     checkpoints_follow(job, [5])
     with no_copies():
         finish(follower)
-    assert ahead <= files_in(follower.target)
-    assert {name(uri) for uri in tables_of(open_snapshot(follower.target))} == ahead
+    assert names_ahead <= files_in(follower.target)
+    assert {name(uri) for uri in tables_of(open_snapshot(follower.target))} == names_ahead
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_follower_says_how_much_it_copies_ahead(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "_FILES_BETWEEN_CHECKS", 2)
     monkeypatch.setattr(preparation, "_SECONDS_BETWEEN_LINES", 0.0)
-    said: list[str] = []
-    follower = follower_of(job, home, said)
+    messages: list[str] = []
+    follower = follower_of(job, home, messages)
     follow(follower, 0)
     files = [entry for entry in open_store(home).list(follower.target) if is_prepared_file(name(entry.uri))]
     size = human_bytes(sum(file.size for file in files))
-    begun, *progress = [line for line in said if " ahead" in line]
-    assert begun == f"copying {len(files)} files ahead into the target, {size}"
-    assert [line.partition(" of ")[0] for line in progress] == [str(at) for at in range(2, len(files), 2)]
-    assert all(line.endswith(f" of {size}") for line in progress)
+    first_line, *progress_lines = [line for line in messages if " ahead" in line]
+    assert first_line == f"copying {len(files)} files ahead into the target, {size}"
+    assert [line.partition(" of ")[0] for line in progress_lines] == [str(at) for at in range(2, len(files), 2)]
+    assert all(line.endswith(f" of {size}") for line in progress_lines)
 
 
 def test_last_round_copies_files_that_are_missing(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
-    ahead = sorted(files_in(follower.target))
-    open_store(home).delete([join(follower.target, ahead[0])])
-    open_store(home).put(join(follower.target, ahead[1]), b"of another size")
+    names_ahead = sorted(files_in(follower.target))
+    open_store(home).delete([join(follower.target, names_ahead[0])])
+    open_store(home).put(join(follower.target, names_ahead[1]), b"of another size")
     checkpoints_follow(job, [4])
     finish(follower)
-    assert {*ahead} <= files_in(follower.target)
+    assert {*names_ahead} <= files_in(follower.target)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_files_of_a_new_base_replace_those_of_the_old_one(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
-    before = files_in(follower.target)
+    names_before = files_in(follower.target)
     checkpoints_follow(job, [4])
     job.rewrite(with_other_backends)
     (new_round,) = follow(follower, 1)
     assert new_round.kind is RoundKind.BASE
-    assert len(files_in(follower.target)) == len(before)
-    assert not files_in(follower.target) & before
+    assert len(files_in(follower.target)) == len(names_before)
+    assert not files_in(follower.target) & names_before
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
@@ -127,18 +127,18 @@ def test_full_last_round_removes_the_files_that_were_copied_ahead(job: Checkpoin
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
-def test_follower_that_was_killed_between_two_copies_goes_on(job: Checkpoints, home: str) -> None:
+def test_follower_that_got_a_store_error_between_two_copies_goes_on(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
-    copied: list[str] = []
+    copied_uris: list[str] = []
     keep = preparation.keep
 
-    def killed(uri: str, source: Span, staging: str) -> None:
-        if copied:
+    def fail_second_copy(uri: str, source: Span, staging: str) -> None:
+        if copied_uris:
             raise StoreError("the store is away", path=uri)
         keep(uri, source, staging)
-        copied.append(uri)
+        copied_uris.append(uri)
 
-    with patch.object(preparation, "keep", killed), pytest.raises(StoreError):
+    with patch.object(preparation, "keep", fail_second_copy), pytest.raises(StoreError):
         follow(follower, 0)
     checkpoints_follow(job, [4])
     follow(follower_of(job, home), 1)
@@ -150,15 +150,15 @@ def test_nothing_is_copied_into_a_target_that_the_last_round_has_claimed(job: Ch
     follower = follower_of(job, home)
     with patch.object(round_files, "prepare_with_links"):
         follow(follower, 0)
-    last = follower.plan_last().prepared.plan
-    check = preparation.refuse_claimed
+    last_plan = follower.plan_last().prepared.plan
+    refuse_claimed = preparation.refuse_claimed
 
-    def claimed_first(target: str) -> None:
-        claim(last, is_last_round=True)
-        check(target)
+    def claim_first(target: str) -> None:
+        claim(last_plan, is_last_round=True)
+        refuse_claimed(target)
 
     checkpoints_follow(job, [4])
-    with patch.object(preparation, "refuse_claimed", claimed_first):
+    with patch.object(preparation, "refuse_claimed", claim_first):
         follow(follower_of(job, home), 1)
     assert files_in(follower.target) == set()
     checkpoints_follow(job, [5])
@@ -175,11 +175,14 @@ def test_discard_beside_a_follower_that_copies_ahead_leaves_nothing(
     follower = follower_of(job, home)
     original = getattr(preparation, discarded_at)
 
-    def discarding(argument: str | Plan) -> None:
+    def discard_first(argument: str | Plan) -> None:
         discard(follower.target)
         original(argument)
 
-    with patch.object(preparation, discarded_at, discarding), pytest.raises(RequestError, match="no longer followed"):
+    with (
+        patch.object(preparation, discarded_at, discard_first),
+        pytest.raises(RequestError, match="no longer followed"),
+    ):
         follow(follower, 0)
     for place in (follower.target, run_directory(follower.target)):
         assert not open_store(home).list(place)

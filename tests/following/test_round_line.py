@@ -54,5 +54,5 @@ ROUND = replace(
         ),
     ],
 )
-def test_line_of_a_round(finished: Round, waits_for: str | None, line: str) -> None:
+def test_line_of_a_round_says_what_the_round_moved(finished: Round, waits_for: str | None, line: str) -> None:
     assert round_line(finished, waits_for) == line

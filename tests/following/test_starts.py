@@ -71,7 +71,7 @@ def test_restarted_checkpoint_numbers_lead_to_a_new_base(job: Checkpoints, home:
 
 
 @pytest.mark.parametrize(
-    ("removed", "sentence"),
+    ("removed_numbers", "sentence"),
     [
         ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that no"),
         ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
@@ -80,14 +80,14 @@ def test_restarted_checkpoint_numbers_lead_to_a_new_base(job: Checkpoints, home:
     ],
 )
 def test_follower_says_what_it_waits_for(
-    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed_numbers: Sequence[int], sentence: str
 ) -> None:
     """A job that was started again may have left its last checkpoint in the directory, or Flink has deleted it."""
     messages: list[str] = []
     follower = follower_of(job, home, messages)
     job.copy_newest(4)
     follow(follower, 0)
-    for number in removed:
+    for number in removed_numbers:
         job.delete_checkpoint(number)
     sleep, clock = Mock(side_effect=[None, None, KeyboardInterrupt]), Mock(side_effect=count(0, 400))
     monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep, monotonic=clock))
@@ -112,21 +112,21 @@ def test_follower_of_a_misspelt_directory_says_what_to_check(
     assert line.endswith("/jbo: check that the job runs, and that its checkpoints are in this directory")
 
 
-@pytest.mark.parametrize("published", [False, slow(True)])
+@pytest.mark.parametrize("was_published", [False, slow(True)])
 def test_rounds_go_on_with_the_next_start_of_the_job(
-    job: Checkpoints, home: str, tmp_path: Path, published: bool
+    job: Checkpoints, home: str, tmp_path: Path, was_published: bool
 ) -> None:
     """The next start has another directory, and uploads all files again: the same bytes under other names."""
     follower = follower_of(job, home)
     follow(follower, 0)
     planned = follower.plan_last()
-    failed = planned.prepared.plan
+    failed_plan = planned.prepared.plan
     follower.move_last(planned)
-    if published:
-        publish(failed)
-    assert (published_plan(follower.target, follower.run_identity) is not None) == published
+    if was_published:
+        publish(failed_plan)
+    assert (published_plan(follower.target, follower.run_identity) is not None) == was_published
     leave(follower.target, job.directory, follower.run_identity)
-    assert state_of(follower.target, failed.digest) is State.FREE
+    assert state_of(follower.target, failed_plan.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
     with pytest.raises(RequestError, match="the job was started again after its cut-over had failed"):
@@ -135,9 +135,9 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     next_start = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
     checkpoints_follow(next_start, [4])
     follower = follower_of(next_start, home)
-    before = follower.newest_round()
-    assert before is not None
-    assert not follower.is_of_this_start(before)
+    round_before = follower.newest_round()
+    assert round_before is not None
+    assert not follower.is_of_this_start(round_before)
     (new_round,) = follow(follower, 1)
     assert follower.is_of_this_start(new_round)
     assert (new_round.kind, new_round.number, new_round.root, new_round.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
@@ -157,10 +157,10 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
 def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
-    finish_of_another = follower.plan_last().prepared.plan
-    claim(finish_of_another, run_identity={"host": "there"})
-    certify(finish_of_another, Proof.CHANGES)
-    publish(finish_of_another)
+    plan_of_another_run = follower.plan_last().prepared.plan
+    claim(plan_of_another_run, run_identity={"host": "there"})
+    certify(plan_of_another_run, Proof.CHANGES)
+    publish(plan_of_another_run)
     leave(follower.target, job.directory, follower.run_identity)
-    assert is_published(finish_of_another)
+    assert is_published(plan_of_another_run)
     assert followed_job(follower.target) == follower.job

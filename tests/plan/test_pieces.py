@@ -44,11 +44,11 @@ def test_adjacent_pieces_are_merged_unless_their_id_tables_differ() -> None:
 
 @given(pieces, st.data())
 def test_split_pieces_have_the_same_bytes(pieces: list[Piece], data: st.DataObject) -> None:
-    everything = content(*pieces)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(everything)), max_size=5)))
-    bounds = [0, *cuts, len(everything)]
+    all_content = content(*pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(all_content)), max_size=5)))
+    bounds = [0, *cuts, len(all_content)]
     runs = split(merge_adjacent(pieces), [end - start for start, end in pairwise(bounds)])
-    assert [content(*run) for run in runs] == [everything[start:end] for start, end in pairwise(bounds)]
+    assert [content(*run) for run in runs] == [all_content[start:end] for start, end in pairwise(bounds)]
 
 
 def test_split_may_leave_bytes_of_the_pieces_over() -> None:
@@ -57,32 +57,32 @@ def test_split_may_leave_bytes_of_the_pieces_over() -> None:
 
 def test_equal_literals_are_kept_once() -> None:
     literals = Literals()
-    places = [literals.add(data) for data in (b"one", b"two", b"one", b"")]
+    literal_pieces = [literals.add(data) for data in (b"one", b"two", b"one", b"")]
     assert literals.bytes() == b"onetwo"
-    assert places == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
+    assert literal_pieces == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
 
 
 def test_small_streams_are_inlined_until_the_budget_is_spent() -> None:
     budget = InlineBudget()
     assert not budget.try_take(INLINE_LIMIT + 1)
-    fitting = INLINE_BUDGET // INLINE_LIMIT
-    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting))
-    rest = INLINE_BUDGET - fitting * INLINE_LIMIT
-    assert not budget.try_take(rest + 1)
-    assert budget.try_take(rest)
+    fitting_count = INLINE_BUDGET // INLINE_LIMIT
+    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting_count))
+    rest_bytes = INLINE_BUDGET - fitting_count * INLINE_LIMIT
+    assert not budget.try_take(rest_bytes + 1)
+    assert budget.try_take(rest_bytes)
     assert not budget.try_take(1)
     assert budget.try_take(0)
 
 
 def test_inline_budget_counts_streams_chosen_before() -> None:
     operators = plan_rescale(snapshots.directory("2-source"), "/nowhere", ["3"]).operators
-    spent = sum(stream.size for operator in operators for stream in operator.streams if stream.inline)
-    assert spent
+    spent_bytes = sum(stream.size for operator in operators for stream in operator.streams if stream.inline)
+    assert spent_bytes
     budget = InlineBudget(operators)
-    fitting, rest = divmod(INLINE_BUDGET - spent, INLINE_LIMIT)
-    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting))
-    assert not budget.try_take(rest + 1)
-    assert budget.try_take(rest)
+    fitting_count, rest_bytes = divmod(INLINE_BUDGET - spent_bytes, INLINE_LIMIT)
+    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting_count))
+    assert not budget.try_take(rest_bytes + 1)
+    assert budget.try_take(rest_bytes)
 
 
 def test_a_piece_is_an_extent_with_ids() -> None:

@@ -27,7 +27,14 @@ from support.snapshot_bytes import keyed_header, keyed_state, operator_header, o
 from support.snapshots import directory, names, opened, with_databases
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
-PLANNED = ["2-canonical-hashmap", "1.20-heap-native", "2-lazy-compressed", "1.20-raw", "1.20-windows", "2-source"]
+PLANNED_FIXTURES = [
+    "2-canonical-hashmap",
+    "1.20-heap-native",
+    "2-lazy-compressed",
+    "1.20-raw",
+    "1.20-windows",
+    "2-source",
+]
 
 HEADER = read_keyed_header(keyed_header(keyed_state("one")), "header")
 
@@ -36,7 +43,7 @@ def plan_of(name: str, *parallelism: str) -> Plan:
     return make_plan(opened(name), make_request(directory(name), "/target", parallelism))
 
 
-@pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.parametrize("name", PLANNED_FIXTURES)
 @pytest.mark.parametrize("parallelism", [[], ["1"], ["7"]])
 def test_a_plan_is_read_as_it_was_written(name: str, parallelism: list[str]) -> None:
     plan = plan_of(name, *parallelism)
@@ -48,11 +55,13 @@ def test_a_plan_is_read_as_it_was_written(name: str, parallelism: list[str]) -> 
     json.loads(document)
 
 
-@pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.parametrize("name", PLANNED_FIXTURES)
 def test_the_same_snapshot_and_request_give_the_same_plan(name: str) -> None:
-    fresh = open_snapshot(directory(name), ids_and_labels=[(o.operator_id, o.label) for o in opened(name).operators])
+    fresh_snapshot = open_snapshot(
+        directory(name), ids_and_labels=[(o.operator_id, o.label) for o in opened(name).operators]
+    )
     request = make_request(directory(name), "/target", ["3"])
-    assert make_plan(fresh, request).digest == plan_of(name, "3").digest
+    assert make_plan(fresh_snapshot, request).digest == plan_of(name, "3").digest
 
 
 def test_digest_of_a_plan_ignores_warnings() -> None:
@@ -63,15 +72,18 @@ def test_digest_of_a_plan_ignores_warnings() -> None:
 
 def test_unused_operator_names_do_not_change_the_digest() -> None:
     labels = [*((o.operator_id, o.label) for o in opened("2-raw").operators), ("ab" * 16, "misspelt")]
-    fresh = open_snapshot(directory("2-raw"), ids_and_labels=labels)
-    assert fresh.unused_names == (f"misspelt ({'ab' * 16})",)
-    assert make_plan(fresh, make_request(directory("2-raw"), "/target", ["3"])).digest == plan_of("2-raw", "3").digest
+    fresh_snapshot = open_snapshot(directory("2-raw"), ids_and_labels=labels)
+    assert fresh_snapshot.unused_names == (f"misspelt ({'ab' * 16})",)
+    assert (
+        make_plan(fresh_snapshot, make_request(directory("2-raw"), "/target", ["3"])).digest
+        == plan_of("2-raw", "3").digest
+    )
 
 
 def test_another_request_gives_another_digest() -> None:
     digests = {plan_of("2-raw", *shape).digest for shape in ([], ["1"], ["3"], ["3", "lists=2"])}
-    other = make_plan(opened("2-raw"), make_request(directory("2-raw"), "/elsewhere", ["3"]))
-    assert len({*digests, other.digest}) == 5
+    other_plan = make_plan(opened("2-raw"), make_request(directory("2-raw"), "/elsewhere", ["3"]))
+    assert len({*digests, other_plan.digest}) == 5
 
 
 def test_nothing_is_read_while_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,17 +112,17 @@ def test_at_the_same_shape_every_byte_of_state_is_moved(name: str) -> None:
     assert plan.bytes_moved == opened(name).bytes
 
 
-IN_FLIGHT = {name for name in names() if name.endswith("unaligned")}
-NOT_KEPT = {name for name in names() if name.endswith("changelog-over-heap")}
-COPIED = set(with_databases())
+IN_FLIGHT_FIXTURES = {name for name in names() if name.endswith("unaligned")}
+CHANGELOG_FIXTURES = {name for name in names() if name.endswith("changelog-over-heap")}
+DATABASE_FIXTURES = set(with_databases())
 
 
 @pytest.mark.parametrize(
     ("name", "parallelism"), [(name, parallelism) for name in names() for parallelism in ((), ("5",))]
 )
-def test_unsupported_snapshot_is_refused_with_advice(name: str, parallelism: tuple[str, ...]) -> None:
+def test_only_unsupported_snapshots_are_refused_and_with_advice(name: str, parallelism: tuple[str, ...]) -> None:
     request = make_request(directory(name), "/target", parallelism)
-    if name not in IN_FLIGHT | NOT_KEPT and not (parallelism and "partially" in name):
+    if name not in IN_FLIGHT_FIXTURES | CHANGELOG_FIXTURES and not (parallelism and "partially" in name):
         assert prepare(request).plan.operators
         return
     with pytest.raises(UnsupportedError) as caught:
@@ -119,18 +131,18 @@ def test_unsupported_snapshot_is_refused_with_advice(name: str, parallelism: tup
     assert any(way in str(caught.value.advice) for way in ("savepoint", "--format canonical"))
 
 
-@pytest.mark.parametrize("name", sorted(COPIED))
+@pytest.mark.parametrize("name", sorted(DATABASE_FIXTURES))
 def test_copied_database_files_are_whole_and_keep_their_names(name: str) -> None:
     """Every file of the database is copied exactly once."""
     for source, planned in zip(opened(name).operators, plan_of(name).operators, strict=True):
         assert [(d.subtask, d.first_key_group, d.key_groups) for d in planned.databases] == [
             (d.subtask, d.key_groups.first, len(d.key_groups)) for d in source.databases
         ]
-        copied = {(s.subtask, s.local_name): s.pieces for s in planned.streams if isinstance(s, CopiedFile)}
+        pieces_by_file = {(s.subtask, s.local_name): s.pieces for s in planned.streams if isinstance(s, CopiedFile)}
         for database in source.databases:
             for local_name, extent in ((META_STREAM, database.header_extent), *database.files):
-                assert copied.pop((database.subtask, local_name)) == ((*extent, None),)
-        assert not copied
+                assert pieces_by_file.pop((database.subtask, local_name)) == ((*extent, None),)
+        assert not pieces_by_file
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": %d}' % PLAN_FORMAT, b"null"])
@@ -177,16 +189,16 @@ def test_refusal_of_partly_finished_operators_prints_a_request_that_works(name: 
     ):
         prepare(make_request(source, "/target", **shape))
     assert caught.value.expected == "parallelism 2, max parallelism 32", "not the advised shape"
-    printed = str(caught.value.advice).partition("operators: ")[2].partition(";")[0].split()
+    printed_options = str(caught.value.advice).partition("operators: ")[2].partition(";")[0].split()
     options: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
-    for option, value in zip(printed[::2], printed[1::2], strict=True):
+    for option, value in zip(printed_options[::2], printed_options[1::2], strict=True):
         options[option].append(value)
-    planned = prepare(
+    advised_plan = prepare(
         make_request(source, "/target", options["--parallelism"], max_parallelism=options["--max-parallelism"])
     ).plan
-    short = operator_id_of_uid("short")
-    assert {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in planned.operators} == {
-        o.operator_id: (2 if o.operator_id == short else 3, 32) for o in planned.operators
+    short_id = operator_id_of_uid("short")
+    assert {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in advised_plan.operators} == {
+        o.operator_id: (2 if o.operator_id == short_id else 3, 32) for o in advised_plan.operators
     }
 
 
@@ -204,13 +216,13 @@ def test_advised_request_leaves_out_partly_finished_keyed_operators() -> None:
 def test_plan_warns_of_max_parallelism_1_and_that_flink_can_rescale_itself() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.CANONICAL) for i in range(2))
     source = snapshot(operator("counts", keyed=streams), operator("all", 1, 1))
-    (alone, native) = make_plan(source, make_request("/source", "/target", ["4"])).warnings
-    assert alone == "all keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
-    assert "Flink can do itself" in native
+    (single_warning, native_warning) = make_plan(source, make_request("/source", "/target", ["4"])).warnings
+    assert single_warning == "all keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
+    assert "Flink can do itself" in native_warning
 
 
 def test_sizes_of_a_stream_come_from_its_pieces() -> None:
-    keyed = TranslatedKeyGroups(
+    keyed_stream = TranslatedKeyGroups(
         subtask=0,
         pieces=(Piece(None, 0, 5), Piece(1, 0, 30, 0)),
         inline=False,
@@ -218,7 +230,7 @@ def test_sizes_of_a_stream_come_from_its_pieces() -> None:
         key_groups=(10, -1, 0, 20),
         compressed=False,
     )
-    assert (keyed.size, keyed.header_size, keyed.key_group_range) == (35, 5, KeyGroupRange(7, 10))
+    assert (keyed_stream.size, keyed_stream.header_size, keyed_stream.key_group_range) == (35, 5, KeyGroupRange(7, 10))
     header = operator_header((operator_list("l", mode="UNION"),))
     source = snapshot(operator("lists", 1, elements=(element_stream(0, {"l": (DistributionMode.UNION, 3)}, header),)))
     (stream,) = make_plan(source, make_request("/source", "/target")).operators[0].streams

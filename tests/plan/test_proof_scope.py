@@ -38,9 +38,9 @@ def test_proof_by_files_says_what_it_covers(name: str, shape: dict[str, Any], pa
     assert part in sentence
 
 
-@pytest.mark.parametrize(("inline", "said"), [(False, "by the store's checksums"), (True, "every record")])
+@pytest.mark.parametrize(("inline", "part"), [(False, "by the store's checksums"), (True, "every record")])
 def test_key_groups_copied_within_s3_are_proven_by_checksums_unless_inline(
-    inline: bool, said: str, tmp_path: Path
+    inline: bool, part: str, tmp_path: Path
 ) -> None:
     """Small state of a running job may turn out to lie in `_metadata`; this must not end its run."""
     plan = plan_rescale(directory("2-canonical-rocksdb"), str(tmp_path / "target"), ["3"])
@@ -52,7 +52,7 @@ def test_key_groups_copied_within_s3_are_proven_by_checksums_unless_inline(
         replace(plan, source="s3://state/a", target="s3://state/b", operators=operators), Proof.FILES
     )
     assert sentence is not None
-    assert said in sentence
+    assert part in sentence
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from support.pipeline import plan_rescale
 from support.snapshots import directory
 
 
-def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
+def with_wrong_group_offset(entry: OperatorState) -> OperatorState:
     """Return the operator with a wrong offset of a key group in subtask 0, if that has raw keyed state."""
 
-    def changed(subtask: Subtask) -> Subtask:
+    def with_wrong_offset(subtask: Subtask) -> Subtask:
         if subtask.index or subtask.state is None or not isinstance(raw := subtask.state.raw_keyed, KeyGroupsHandle):
             return subtask
         first, second, *others = raw.offsets
@@ -27,13 +27,13 @@ def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
             subtask, state=replace(subtask.state, raw_keyed=replace(raw, offsets=(first, second + 4, *others)))
         )
 
-    return replace(entry, subtasks=tuple(map(changed, entry.subtasks)))
+    return replace(entry, subtasks=tuple(map(with_wrong_offset, entry.subtasks)))
 
 
 @pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["64"]}, {"format": "canonical"}])
 def test_raw_timers_readable_in_some_subtasks_only_are_refused(shape: dict[str, list[str]], tmp_path: Path) -> None:
     source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
-    edit_operators(source, with_a_group_that_begins_elsewhere)
+    edit_operators(source, with_wrong_group_offset)
     with pytest.raises(SnapshotError, match="have raw keyed state without timers") as caught:
         plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
     assert caught.value.operator == "visits"

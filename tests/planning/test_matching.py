@@ -24,7 +24,7 @@ from rescale.text.errors import RequestError
 from support import snapshots
 
 COUNT, SUM, OTHER_SUM = (StateSignature(n, "VALUE", d) for n, d in (("count", b"l"), ("sum", b"l"), ("sum", b"d")))
-LISTED = StateSignature("count", "LIST", b"l")
+COUNT_LIST = StateSignature("count", "LIST", b"l")
 
 
 def counterpart(operator_id: str, name: str = "", states: Iterable[StateSignature] | None = (COUNT,)) -> Counterpart:
@@ -43,18 +43,18 @@ def proposed_ids(old: list[Counterpart], new: list[Counterpart]) -> dict[str, st
 def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
     """Operators with state of many kinds get other ids and are matched by that state; names tell equal states apart."""
     source = snapshots.opened("2-clicks")
-    ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
-    renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))
+    new_id_by_old = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
+    renaming = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in new_id_by_old.items()))
     matched = matching(
-        counterparts_of_snapshot(source.operators), counterparts_of_snapshot(apply_surgery(source, renamed).operators)
+        counterparts_of_snapshot(source.operators), counterparts_of_snapshot(apply_surgery(source, renaming).operators)
     )
     assert matched.certain
-    assert {pair.operator_id: pair.new_operator_id for pair in matched.proposed}.items() <= ids.items()
+    assert {pair.operator_id: pair.new_operator_id for pair in matched.proposed}.items() <= new_id_by_old.items()
     assert {pair.label for pair in matched.proposed} == {
         operator.label for operator in source.operators if operator.bytes
     } | {operator.label for operator in source.operators if operator.entry.coordinator}
     renames = [option.removeprefix("--rename ") for option in matched.options]
-    assert resolve_surgery(source, parse_surgery(renames=renames)).new_ids.items() <= ids.items()
+    assert resolve_surgery(source, parse_surgery(renames=renames)).new_ids.items() <= new_id_by_old.items()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
         ([counterpart("a"), counterpart("b")], [counterpart("c")], {}),
         ([counterpart("a")], [counterpart("b"), counterpart("c")], {}),
         ([counterpart("a", "x", [COUNT])], [counterpart("b", "x", [SUM])], {}),
-        ([counterpart("a", "x", [COUNT, SUM])], [counterpart("b", "x", [LISTED, SUM])], {}),
+        ([counterpart("a", "x", [COUNT, SUM])], [counterpart("b", "x", [COUNT_LIST, SUM])], {}),
         ([counterpart("a", "x", [])], [counterpart("b", "x", [])], {}),
         ([counterpart("a", "Aggregate[4]")], [counterpart("b", "Aggregate[7]", None)], {"a": "b"}),
         (
@@ -106,9 +106,9 @@ def test_ambiguous_matches_are_listed_with_their_candidates() -> None:
 
 
 def test_operator_with_the_id_of_a_uid_matches_under_any_label() -> None:
-    uid = operator_id_of_uid("counts")
-    old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
-    matched = matching([old], [counterpart(uid, "y", None), counterpart("b", "x", None)])
+    operator_id = operator_id_of_uid("counts")
+    old = Counterpart(operator_id, "counts", "counts", "x", frozenset({COUNT}))
+    matched = matching([old], [counterpart(operator_id, "y", None), counterpart("b", "x", None)])
     assert (matched.options, matched.certain) == ((), True)
 
 
@@ -148,18 +148,18 @@ def test_names_in_a_chain_are_read_from_the_description_of_its_vertex(descriptio
 
 
 def test_names_in_a_chain_are_read_from_the_details_of_a_job() -> None:
-    details = {"id": ID, "name": "[vertex-0]source -> (Map -> Sink: out (1), Filter)"}
-    document = {"vertices": [details], "plan": {"nodes": [{"id": ID, "description": "Window(other)<br/>"}]}}
+    vertex_details = {"id": ID, "name": "[vertex-0]source -> (Map -> Sink: out (1), Filter)"}
+    document = {"vertices": [vertex_details], "plan": {"nodes": [{"id": ID, "description": "Window(other)<br/>"}]}}
     (vertex,) = read_job_graph(json.dumps(document).encode(), "job.json")
     assert vertex == GraphVertex(ID, "source", ("Map", "Sink: out (1)", "Filter"))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"nodes": []}', '{"nodes": [{"id": 1, "type": "Source"}]}', '{"plan": "none"}', "\xff"]
+    "content", ["", "[]", "{}", '{"nodes": []}', '{"nodes": [{"id": 1, "type": "Source"}]}', '{"plan": "none"}', "\xff"]
 )
-def test_file_that_is_no_plan_of_a_job_is_refused(text: str) -> None:
+def test_file_that_is_no_plan_of_a_job_is_refused(content: str) -> None:
     with pytest.raises(RequestError, match="neither the details nor the plan of a job") as caught:
-        read_job_graph(text.encode("latin-1"), "/a/plan.json")
+        read_job_graph(content.encode("latin-1"), "/a/plan.json")
     assert caught.value.path == "/a/plan.json"
     assert "/jobs/JOB-ID, or" in str(caught.value.advice)
 

@@ -18,10 +18,10 @@ from rescale.text.errors import UnsupportedError
 from support import edited
 from support.snapshots import opened
 
-FIFO, FEW = (b"compaction_style", b"kCompactionStyleFIFO"), (b"num_levels", b"6")
+FIFO_OPTION, FEW_LEVELS_OPTION = (b"compaction_style", b"kCompactionStyleFIFO"), (b"num_levels", b"6")
 
 
-def with_option(directory: Path, option: tuple[bytes, bytes]) -> Path:
+def set_option(directory: Path, option: tuple[bytes, bytes]) -> Path:
     """Set an option of all column families in the OPTIONS files of a snapshot."""
     name, value = option
     assert edited.edit_files(
@@ -30,7 +30,7 @@ def with_option(directory: Path, option: tuple[bytes, bytes]) -> Path:
     return directory
 
 
-def rewritten(source: Path, result_format: Format = Format.KEEP) -> Request:
+def rewriting_request(source: Path, result_format: Format = Format.KEEP) -> Request:
     """Return a request for rows under new key groups."""
     target = str(source.parent / "target")
     return make_request(str(source), target, ["3"], max_parallelism=["1000"], format=result_format)
@@ -41,20 +41,22 @@ def source(tmp_path: Path) -> Path:
     return edited.relocated("2-rocksdb-native", tmp_path / "source")
 
 
-@pytest.mark.parametrize("option", [FIFO, FEW], ids=["fifo", "few"])
+@pytest.mark.parametrize("option", [FIFO_OPTION, FEW_LEVELS_OPTION], ids=["fifo", "few"])
 def test_rewritten_rows_are_refused_if_rocksdb_lacks_their_level(source: Path, option: tuple[bytes, bytes]) -> None:
-    with_option(source, option)
+    set_option(source, option)
     with pytest.raises(UnsupportedError, match="too few levels") as caught:
-        prepare(rewritten(source))
+        prepare(rewriting_request(source))
     assert caught.value.operator
     assert caught.value.found == b"=".join(option).decode()
     assert "canonical result" in str(caught.value.advice)
-    assert prepare(rewritten(source, Format.CANONICAL)).plan.operators
+    assert prepare(rewriting_request(source, Format.CANONICAL)).plan.operators
 
 
-@pytest.mark.parametrize(("option", "is_refused"), [(FIFO, True), (FEW, False)], ids=["fifo", "few"])
+@pytest.mark.parametrize(
+    ("option", "is_refused"), [(FIFO_OPTION, True), (FEW_LEVELS_OPTION, False)], ids=["fifo", "few"]
+)
 def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes, bytes], is_refused: bool) -> None:
-    with_option(source, option)
+    set_option(source, option)
     target = str(source.parent / "target")
     request = make_request(str(source), target, ["3"])
     if is_refused:
@@ -62,8 +64,8 @@ def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes,
             prepare(request)
     else:
         assert any(operator.compacted for operator in prepare(request).plan.operators)
-    referring = prepare(make_request(str(source), target, ["3"], files=Files.REFER)).plan
-    assert any(operator.databases for operator in referring.operators)
+    referring_plan = prepare(make_request(str(source), target, ["3"], files=Files.REFER)).plan
+    assert any(operator.databases for operator in referring_plan.operators)
 
 
 @pytest.mark.parametrize("name", ["2-rocksdb-native", "2-changelog-over-rocksdb"])

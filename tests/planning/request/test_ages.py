@@ -28,7 +28,7 @@ def test_age_follows_the_last_equals_sign(text: str, age: timedelta | datetime) 
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("ages", "message"),
     [
         (["visits:last"], "not a state of an operator and an age"),
         (["visits=30d"], "not a state of an operator and an age"),
@@ -42,10 +42,10 @@ def test_age_follows_the_last_equals_sign(text: str, age: timedelta | datetime) 
         (["visits:last=30d", "visits:last=12h"], "given twice"),
     ],
 )
-def test_wrong_ages_are_refused(values: list[str], says: str) -> None:
+def test_wrong_ages_are_refused(ages: list[str], message: str) -> None:
     with pytest.raises(RequestError) as caught:
-        parse_surgery(ages=values)
-    assert says in str(caught.value)
+        parse_surgery(ages=ages)
+    assert message in str(caught.value)
     assert caught.value.option == "--drop-older"
 
 

@@ -33,9 +33,9 @@ def refusal(operators: list[Operator], *shapes: Shape, result_format: Format = F
 
 
 def test_operators_that_run_or_have_finished_as_a_whole_get_any_shape() -> None:
-    running = operator("a")
-    entry = replace(running.entry, subtasks=(), fully_finished=True)
-    assert refusal([running, replace(running, entry=entry)], Shape(3, 128), Shape(3, 128)) is None
+    running_operator = operator("a")
+    entry = replace(running_operator.entry, subtasks=(), fully_finished=True)
+    assert refusal([running_operator, replace(running_operator, entry=entry)], Shape(3, 128), Shape(3, 128)) is None
 
 
 @pytest.mark.parametrize("shape", [Shape(2, 128), Shape(2, 256)])
@@ -74,7 +74,7 @@ def test_advice_names_a_rescale_by_flink_only_if_flink_can_do_it() -> None:
 
 
 def test_operator_is_named_by_uid_only_if_the_uid_hashes_to_its_id() -> None:
-    named = operator("counts")
-    assert selector(named) == "counts"
-    assert selector(replace(named, label="a label that is no uid")) == named.operator_id
-    assert selector(replace(named, entry=replace(named.entry, uid="counts"), label="x")) == "counts"
+    counts = operator("counts")
+    assert selector(counts) == "counts"
+    assert selector(replace(counts, label="a label that is no uid")) == counts.operator_id
+    assert selector(replace(counts, entry=replace(counts.entry, uid="counts"), label="x")) == "counts"

@@ -25,17 +25,19 @@ MAP, BY_NAME = (
 QUEUE = state("queue", 3, {}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER": VOID_NAMESPACE})
 
 
-def planned_key_hashes(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
+def planned_key_hashes(directory: Path, header: bytes, max_parallelism: str, *key_hash: str) -> dict[str, str]:
     """Return the key hash of each operator in the plan, by operator id."""
     source = write_savepoint(directory / "source", header, {}, 2, 128)
-    return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
+    return plan_rescale(
+        source, str(directory / "target"), max_parallelism=[max_parallelism], key_hash=key_hash
+    ).key_hashes
 
 
-@pytest.mark.parametrize(("maximum", "key_hash"), [("1000", (HASH,)), ("64", (HASH,)), ("1000", ())])
+@pytest.mark.parametrize(("max_parallelism", "key_hash"), [("1000", (HASH,)), ("64", (HASH,)), ("1000", ())])
 @pytest.mark.parametrize(("key", "key_type"), [(CUSTOM, "com.example.Money$Snapshot"), (KRYO, "Kryo com.x.Money")])
 @pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
 def test_keys_without_a_known_end_are_refused(
-    open_ended: bytes, key: bytes, key_type: str, maximum: str, key_hash: tuple[str, ...], tmp_path: Path
+    open_ended: bytes, key: bytes, key_type: str, max_parallelism: str, key_hash: tuple[str, ...], tmp_path: Path
 ) -> None:
     """The serializer of keys is unknown, and what follows the key has no fixed length.
 
@@ -43,7 +45,7 @@ def test_keys_without_a_known_end_are_refused(
     """
     header = keyed_header(TOTAL, open_ended, key=key)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
-        planned_key_hashes(tmp_path, header, maximum, *key_hash)
+        planned_key_hashes(tmp_path, header, max_parallelism, *key_hash)
     assert caught.value.operator == operator_id_of_uid(UID)
     assert caught.value.state in ("map", "by name")
     assert caught.value.found == f"keys of the type {key_type}"
@@ -56,18 +58,20 @@ def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_pat
         group: i32(group) + b"".join(struct.pack(">hi", number, 0) for number in range(2)) for group in range(128)
     }
     source = write_heap_savepoint(tmp_path / "source", [keyed_header(TOTAL, MAP, key=KRYO)], groups, 128)
-    for maximum in ("1000", "64"):
+    for max_parallelism in ("1000", "64"):
         with pytest.raises(UnsupportedError, match="entries of the heap's format have no lengths") as caught:
-            plan_rescale(source, str(tmp_path / "target"), max_parallelism=[maximum])
+            plan_rescale(source, str(tmp_path / "target"), max_parallelism=[max_parallelism])
         assert caught.value.advice == RESCALE_CANONICAL_SAVEPOINT
 
 
 def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
-    ids = {operator_id_of_uid(UID): HASH}
-    assert planned_key_hashes(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == ids
+    hash_by_operator = {operator_id_of_uid(UID): HASH}
+    assert (
+        planned_key_hashes(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == hash_by_operator
+    )
     assert (
         planned_key_hashes(tmp_path / "read", keyed_header(TOTAL, MAP), "1000", f"{operator_id_of_uid(UID)}={HASH}")
-        == ids
+        == hash_by_operator
     )
     assert planned_key_hashes(tmp_path / "not asked", keyed_header(TOTAL, MAP, key=CUSTOM), "64") == {}
 

@@ -24,10 +24,10 @@ from support.snapshots import opened
 from support.timed_rows import MAPS, VALUES
 
 NOON = datetime(2026, 11, 28, 12, 0, 0, 500_900, UTC)
-EVERYTHING = replace(opened("2-canonical-rocksdb"), metadata_time=NOON)
+SNAPSHOT = replace(opened("2-canonical-rocksdb"), metadata_time=NOON)
 
 
-def old_rows_of(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
+def old_rows_of(*values: str, snapshot: Snapshot = SNAPSHOT, **surgery: list[str]) -> tuple[OldRows, ...]:
     return resolve_surgery(snapshot, parse_surgery(ages=values, **surgery)).old_rows
 
 
@@ -41,14 +41,12 @@ def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> Non
 
 
 def test_time_of_last_access_may_be_named() -> None:
-    (rows,) = old_rows_of(
-        f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, metadata_time=None)
-    )
+    (rows,) = old_rows_of(f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(SNAPSHOT, metadata_time=None))
     assert rows.until == milliseconds(NOON - timedelta(hours=1, microseconds=500_900))
 
 
 @pytest.mark.parametrize(
-    ("values", "surgery", "says"),
+    ("values", "surgery", "message"),
     [
         (["statse:last=30d"], {}, "no operator 'statse' in the snapshot"),
         (["states:lost=30d"], {}, "no keyed state 'lost' in the operator"),
@@ -62,10 +60,10 @@ def test_time_of_last_access_may_be_named() -> None:
         ([f"states:{VALUES}=1d"], {"state_drops": [f"states:{VALUES}"]}, "a state is dropped, and its old rows"),
     ],
 )
-def test_impossible_requests_are_refused(values: list[str], surgery: dict[str, list[str]], says: str) -> None:
+def test_impossible_requests_are_refused(values: list[str], surgery: dict[str, list[str]], message: str) -> None:
     with pytest.raises(RequestError) as caught:
         old_rows_of(*values, **surgery)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_refusal_names_the_states_with_a_ttl() -> None:
@@ -77,17 +75,19 @@ def test_refusal_names_the_states_with_a_ttl() -> None:
 
 def test_age_needs_the_time_of_the_snapshot() -> None:
     with pytest.raises(RequestError, match="does not know when the snapshot was written"):
-        old_rows_of(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, metadata_time=None))
+        old_rows_of(f"states:{VALUES}=30d", snapshot=replace(SNAPSHOT, metadata_time=None))
 
 
 def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:
-    (operator,) = (operator for operator in EVERYTHING.operators if operator.label == "states")
+    (operator,) = (operator for operator in SNAPSHOT.operators if operator.label == "states")
     maps = next(state for state in operator.keyed_states if state.name == MAPS)
     custom = SerializerSnapshot("com.example.MapSnapshot", 1, b"")
-    foreign = tuple((key, custom if key == SerializerKey.VALUE else of) for key, of in maps.serializers)
-    changed = SimpleNamespace(keyed_states=[replace(maps, serializers=foreign)], label="states")
+    unreadable_serializers = tuple(
+        (key, custom if key == SerializerKey.VALUE else serializer) for key, serializer in maps.serializers
+    )
+    changed_operator = SimpleNamespace(keyed_states=[replace(maps, serializers=unreadable_serializers)], label="states")
     with pytest.raises(UnsupportedError, match="the format of a map state") as caught:
-        old_rows(cast(Operator, changed), MAPS, milliseconds(NOON))
+        old_rows(cast(Operator, changed_operator), MAPS, milliseconds(NOON))
     assert (caught.value.operator, caught.value.state) == ("states", MAPS)
 
 

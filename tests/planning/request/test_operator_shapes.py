@@ -132,22 +132,22 @@ def test_max_parallelism_1_is_refused_for_operators_that_have_more() -> None:
 
 
 def test_request_for_a_snapshot_with_only_max_parallelism_1_is_refused() -> None:
-    alone = (SINGLE, operator("one more", 1, 1))
+    single_operators = (SINGLE, operator("one more", 1, 1))
     for request in (Request("/s", "/t", {"": 3}), Request("/s", "/t", {}, max_parallelism={"": 1000})):
         with pytest.raises(RequestError, match="every operator has max parallelism 1") as caught:
-            new_shapes(alone, request)
+            new_shapes(single_operators, request)
         assert caught.value.found == "2 operators, all with max parallelism 1"
     for request in (Request("/s", "/t", {}), Request("/s", "/t", {"": 1}, max_parallelism={"": 1})):
-        assert set(new_shapes(alone, request).values()) == {Shape(1, 1)}
+        assert set(new_shapes(single_operators, request).values()) == {Shape(1, 1)}
 
 
 def test_label_shared_by_two_operators_is_refused() -> None:
-    both = (operator("one", label="the map"), operator("other", label="the map"))
+    same_label_operators = (operator("one", label="the map"), operator("other", label="the map"))
     with pytest.raises(RequestError, match="'the map' is the name of 2 operators") as caught:
-        new_shapes(both, Request("/s", "/t", {"the map": 2}))
+        new_shapes(same_label_operators, Request("/s", "/t", {"the map": 2}))
     assert operator_id_of_uid("other") in str(caught.value.found)
-    chosen = new_shapes(both, Request("/s", "/t", {"other": 7}))
-    assert [shape.parallelism for shape in chosen.values()] == [2, 7]
+    shapes = new_shapes(same_label_operators, Request("/s", "/t", {"other": 7}))
+    assert [shape.parallelism for shape in shapes.values()] == [2, 7]
 
 
 def test_operator_named_by_both_uid_and_id_is_refused() -> None:
@@ -157,7 +157,7 @@ def test_operator_named_by_both_uid_and_id_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "present", "good"),
+    ("parallelism", "stored", "good"),
     [
         (6, 128, 360),  # 24 divisors, as many as 480 and 504
         (4, 128, 360),
@@ -171,19 +171,19 @@ def test_operator_named_by_both_uid_and_id_is_refused() -> None:
         (3000, 4096, 21000),
     ],
 )
-def test_good_max_parallelism_is_at_least_four_times_the_parallelism(parallelism: int, present: int, good: int) -> None:
-    proposed = good_max_parallelism(parallelism, present)
+def test_good_max_parallelism_is_at_least_four_times_the_parallelism(parallelism: int, stored: int, good: int) -> None:
+    proposed = good_max_parallelism(parallelism, stored)
     assert proposed == good
     assert proposed % parallelism == 0
-    assert max(4 * parallelism, present) <= proposed <= 4 * max(4 * parallelism, present)
+    assert max(4 * parallelism, stored) <= proposed <= 4 * max(4 * parallelism, stored)
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "present"),
+    ("parallelism", "stored"),
     [(6, 27720), (7, 27720), (10, 27720), (20000, 32768), (7000, 30000), (32768, 32768)],
 )
-def test_good_max_parallelism_is_the_stored_one_if_none_is_better(parallelism: int, present: int) -> None:
-    assert good_max_parallelism(parallelism, present) == present
+def test_good_max_parallelism_is_the_stored_one_if_none_is_better(parallelism: int, stored: int) -> None:
+    assert good_max_parallelism(parallelism, stored) == stored
 
 
 @pytest.mark.parametrize(("parallelism", "good"), [(10000, 30000), (20000, 20000), (9000, 27000)])

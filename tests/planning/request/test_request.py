@@ -90,17 +90,17 @@ def test_parallelism_is_read_for_all_operators_or_for_a_named_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4", "9" * 5000], ids=range(11)
+    "argument", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4", "9" * 5000], ids=range(11)
 )
-def test_invalid_parallelism_is_refused(word: str) -> None:
+def test_invalid_parallelism_is_refused(argument: str) -> None:
     with pytest.raises(RequestError, match="not a parallelism"):
-        parse_numbers([word], "parallelism")
+        parse_numbers([argument], "parallelism")
 
 
-@pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash", "nosuch(a)"])
-def test_invalid_key_hash_is_refused_with_the_formulas(word: str) -> None:
+@pytest.mark.parametrize("argument", ["", "counts=", "nonsense", "counts=objects hash", "nosuch(a)"])
+def test_invalid_key_hash_is_refused_with_the_formulas(argument: str) -> None:
     with pytest.raises(RequestError, match="not a hash of keys") as caught:
-        parse_key_hashes([word])
+        parse_key_hashes([argument])
     assert "objects-hash" in str(caught.value.advice)
 
 
@@ -125,8 +125,12 @@ def test_target_at_the_root_of_a_store_is_refused(target: str) -> None:
 
 
 def test_only_a_result_in_s3_is_bound_to_the_store_of_the_files_that_it_refers_to(tmp_path: Path) -> None:
-    local = str(tmp_path / "new")
-    for source, target in (("s3://b/old", local), ("s3://b/old", "s3://c/new"), (str(tmp_path / "old"), local)):
+    local_target = str(tmp_path / "new")
+    for source, target in (
+        ("s3://b/old", local_target),
+        ("s3://b/old", "s3://c/new"),
+        (str(tmp_path / "old"), local_target),
+    ):
         assert make_request(source, target, files=Files.REFER).files is Files.REFER
     with pytest.raises(RequestError, match="a result in S3 cannot refer to local files"):
         make_request(str(tmp_path / "old"), "s3://c/new", files=Files.REFER)

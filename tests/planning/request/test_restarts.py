@@ -17,7 +17,7 @@ from rescale.text.errors import RequestError, UnsupportedError
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory, opened
 
-PARTLY, WHOLLY = opened("2-partially-finished"), opened("2-finished")
+PARTLY_FINISHED, WHOLLY_FINISHED = opened("2-partially-finished"), opened("2-finished")
 
 
 def restarted_operators(
@@ -26,7 +26,7 @@ def restarted_operators(
     return resolve_operator_surgery(operators, {}, drops, (), names).restarted
 
 
-def partially_finished(name: str, label: str) -> tuple[Operator, ...]:
+def partly_finished_operators(name: str, label: str) -> tuple[Operator, ...]:
     """Return the operators of a snapshot, with the first subtask of one of them as finished."""
 
     def with_finished_subtask(operator: Operator) -> Operator:
@@ -38,31 +38,31 @@ def partially_finished(name: str, label: str) -> tuple[Operator, ...]:
 
 def test_finished_subtasks_are_counted() -> None:
     (partly,), (wholly,) = (
-        restarted_operators(PARTLY.operators, "short"),
-        restarted_operators(WHOLLY.operators, "short"),
+        restarted_operators(PARTLY_FINISHED.operators, "short"),
+        restarted_operators(WHOLLY_FINISHED.operators, "short"),
     )
     assert (partly.label, partly.finished, partly.parallelism, partly.assigned) == ("short", 1, 2, False)
     assert (wholly.finished, wholly.parallelism) == (2, 2)
-    (source,) = restarted_operators(partially_finished("2-source", "numbers"), "numbers")
+    (source,) = restarted_operators(partly_finished_operators("2-source", "numbers"), "numbers")
     assert source.assigned
 
 
 def test_restarted_operator_has_no_finished_subtask() -> None:
-    for snapshot in (PARTLY, WHOLLY):
+    for snapshot in (PARTLY_FINISHED, WHOLLY_FINISHED):
         surgery = resolve_operator_surgery(snapshot.operators, {}, restarts=["short"])
-        after = {operator.label: operator for operator in apply_surgery(snapshot, surgery).operators}
-        assert not after["short"].is_partially_finished
-        assert not after["short"].entry.fully_finished
+        operator_by_label = {operator.label: operator for operator in apply_surgery(snapshot, surgery).operators}
+        assert not operator_by_label["short"].is_partially_finished
+        assert not operator_by_label["short"].entry.fully_finished
 
 
 @pytest.mark.parametrize(
-    ("operators", "names", "drops", "error", "says"),
+    ("operators", "names", "drops", "error_class", "message"),
     [
-        (PARTLY.operators, ["long"], (), RequestError, "no subtask of the operator has finished"),
-        (PARTLY.operators, ["shrot"], (), RequestError, "no operator 'shrot' in the snapshot"),
-        (PARTLY.operators, ["short"], ("short",), RequestError, "dropped, and restarted as well"),
+        (PARTLY_FINISHED.operators, ["long"], (), RequestError, "no subtask of the operator has finished"),
+        (PARTLY_FINISHED.operators, ["shrot"], (), RequestError, "no operator 'shrot' in the snapshot"),
+        (PARTLY_FINISHED.operators, ["short"], ("short",), RequestError, "dropped, and restarted as well"),
         (
-            partially_finished("2-clicks", "visits"),
+            partly_finished_operators("2-clicks", "visits"),
             ["visits"],
             (),
             UnsupportedError,
@@ -71,11 +71,15 @@ def test_restarted_operator_has_no_finished_subtask() -> None:
     ],
 )
 def test_impossible_restarts_are_refused(
-    operators: tuple[Operator, ...], names: list[str], drops: tuple[str, ...], error: type[Exception], says: str
+    operators: tuple[Operator, ...],
+    names: list[str],
+    drops: tuple[str, ...],
+    error_class: type[Exception],
+    message: str,
 ) -> None:
-    with pytest.raises(error) as caught:
+    with pytest.raises(error_class) as caught:
         restarted_operators(operators, *names, drops=drops)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_operator_with_union_list_state_is_not_restarted() -> None:
@@ -86,19 +90,21 @@ def test_an_operator_with_union_list_state_is_not_restarted() -> None:
         and any(state.mode.name == "UNION" for stream in operator.element_streams for state in stream.states)
     ]
     with pytest.raises(UnsupportedError, match=r"union list state .*, of which every subtask needs all elements"):
-        restarted_operators(partially_finished("2-raw", labels[0]), labels[0])
+        restarted_operators(partly_finished_operators("2-raw", labels[0]), labels[0])
 
 
 def test_declaration_of_a_restart_says_which_work_is_repeated() -> None:
-    def line(restarted: Restarted) -> str:
+    def declared_line(restarted: Restarted) -> str:
         (sentence,) = declared_lines(Surgery(restarted=(restarted,)))
         return sentence
 
-    own = Restarted("ab" * 16, "files", 1, 3, False)
-    assert line(own).startswith(f"1 finished of 3 subtasks of files ({'ab' * 16}) run again: they begin without state")
-    assert "a second time" in line(own)
-    assert "all 3 finished subtasks of files" in line(replace(own, finished=3))
-    assert "splits that no subtask has finished" in line(replace(own, assigned=True))
+    files_restart = Restarted("ab" * 16, "files", 1, 3, False)
+    assert declared_line(files_restart).startswith(
+        f"1 finished of 3 subtasks of files ({'ab' * 16}) run again: they begin without state"
+    )
+    assert "a second time" in declared_line(files_restart)
+    assert "all 3 finished subtasks of files" in declared_line(replace(files_restart, finished=3))
+    assert "splits that no subtask has finished" in declared_line(replace(files_restart, assigned=True))
 
 
 @pytest.mark.parametrize("name", ["2-partially-finished", "2-finished"])

@@ -17,7 +17,7 @@ from support.synthetic import element_stream, operator
 COUNTS, SINK, SOURCE = operator("counts"), operator("sink"), operator("source", label="where it comes from")
 OPERATORS = (COUNTS, SINK, SOURCE)
 
-HEX = "Ab" * 16
+HEX_ID = "Ab" * 16
 
 
 def new_ids(*renames: str) -> dict[str, str]:
@@ -30,13 +30,15 @@ def test_empty_request_has_no_surgery() -> None:
 
 
 def test_new_uid_is_hashed_and_new_id_is_taken_as_it_is() -> None:
-    assert new_ids("counts=numbers", f"sink={HEX}") == {
+    assert new_ids("counts=numbers", f"sink={HEX_ID}") == {
         operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
-        operator_id_of_uid("sink"): HEX.lower(),
+        operator_id_of_uid("sink"): HEX_ID.lower(),
     }
-    of_uid, of_id = resolve_operator_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
-    assert (of_uid.label, of_uid.new_label, of_uid.uid) == ("counts", "numbers", "numbers")
-    assert (of_id.label, of_id.new_label, of_id.uid) == ("sink", HEX.lower(), "")
+    renamed_by_uid, renamed_by_id = resolve_operator_surgery(
+        OPERATORS, parse_renames(["counts=numbers", f"sink={HEX_ID}"])
+    ).renamed
+    assert (renamed_by_uid.label, renamed_by_uid.new_label, renamed_by_uid.uid) == ("counts", "numbers", "numbers")
+    assert (renamed_by_id.label, renamed_by_id.new_label, renamed_by_id.uid) == ("sink", HEX_ID.lower(), "")
 
 
 @pytest.mark.parametrize("old", ["source", operator_id_of_uid("source"), "where it comes from"])
@@ -52,7 +54,7 @@ def test_operators_can_swap_names_or_take_a_name_that_becomes_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("renames", "what", "actual"),
+    ("renames", "message", "found"),
     [
         (["cuonts=numbers"], "no operator 'cuonts' in the snapshot", "cuonts"),
         (
@@ -71,10 +73,10 @@ def test_operators_can_swap_names_or_take_a_name_that_becomes_free() -> None:
         (["counts="], "not a new name of an operator", "counts="),
     ],
 )
-def test_impossible_rename_is_refused(renames: list[str], what: str, actual: str) -> None:
-    with pytest.raises(RequestError, match=what) as caught:
+def test_impossible_rename_is_refused(renames: list[str], message: str, found: str) -> None:
+    with pytest.raises(RequestError, match=message) as caught:
         new_ids(*renames)
-    assert actual in str(caught.value.found)
+    assert found in str(caught.value.found)
 
 
 def test_uid_longer_than_java_can_write_is_refused() -> None:
@@ -91,7 +93,7 @@ def test_name_of_a_dropped_operator_can_be_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("renames", "drops", "what"),
+    ("renames", "drops", "message"),
     [
         ([], ["snk"], "no operator 'snk' in the snapshot"),
         ([], ["sink", operator_id_of_uid("sink")], "the same operator is named twice"),
@@ -101,40 +103,42 @@ def test_name_of_a_dropped_operator_can_be_taken() -> None:
         (["sink=drain"], ["sink"], "both dropped and renamed"),
     ],
 )
-def test_impossible_drop_of_an_operator_is_refused(renames: list[str], drops: list[str], what: str) -> None:
-    with pytest.raises(RequestError, match=what):
+def test_impossible_drop_of_an_operator_is_refused(renames: list[str], drops: list[str], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
         resolve_operator_surgery(OPERATORS, parse_renames(renames), parse_operators(drops, "dropped"))
 
 
-CLICKS = opened("2-clicks").operators
+CLICKS_OPERATORS = opened("2-clicks").operators
 
 
-def states(*state_drops: str) -> list[tuple[str, str, str]]:
-    dropped = resolve_operator_surgery(CLICKS, {}, (), parse_state_drops(state_drops)).dropped_states
+def dropped_states(*state_drops: str) -> list[tuple[str, str, str]]:
+    dropped = resolve_operator_surgery(CLICKS_OPERATORS, {}, (), parse_state_drops(state_drops)).dropped_states
     return [(dropped_state.label, dropped_state.name, dropped_state.type) for dropped_state in dropped]
 
 
 def test_state_is_named_by_operator_and_name_around_the_last_colon() -> None:
-    assert states("clicks-per-user:way", "shards:owners") == [
+    assert dropped_states("clicks-per-user:way", "shards:owners") == [
         ("clicks-per-user", "way", "LIST"),
         ("shards", "owners", "UNION"),
     ]
-    assert states(f"{operator_id_of_uid('revenue')}:prices") == [("revenue", "prices", "BROADCAST")]
+    assert dropped_states(f"{operator_id_of_uid('revenue')}:prices") == [("revenue", "prices", "BROADCAST")]
     with pytest.raises(RequestError, match="no operator 'a:b'"):
-        states("a:b:c")
+        dropped_states("a:b:c")
 
 
 def test_a_state_may_have_an_empty_name() -> None:
-    split = element_stream(0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)})
-    surgery = resolve_operator_surgery(
-        [operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"])
+    list_stream = element_stream(
+        0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)}
     )
-    (lost,) = surgery.dropped_states
-    assert (lost.name, lost.elements) == ("", 3)
+    surgery = resolve_operator_surgery(
+        [operator("nameless", elements=(list_stream,))], {}, (), parse_state_drops(["nameless:"])
+    )
+    (dropped_state,) = surgery.dropped_states
+    assert (dropped_state.name, dropped_state.elements) == ("", 3)
 
 
 @pytest.mark.parametrize(
-    ("drops", "state_drops", "what"),
+    ("drops", "state_drops", "message"),
     [
         ([], ["clicks-per-user:ways"], "no state 'ways' in the operator"),
         ([], ["clicks-per-usr:way"], "no operator 'clicks-per-usr' in the snapshot"),
@@ -146,14 +150,14 @@ def test_a_state_may_have_an_empty_name() -> None:
         (["shards"], ["shards:owners"], "an operator is dropped, and one of its states as well"),
     ],
 )
-def test_impossible_drop_of_a_state_is_refused(drops: list[str], state_drops: list[str], what: str) -> None:
-    with pytest.raises(RequestError, match=what):
-        resolve_operator_surgery(CLICKS, {}, drops, parse_state_drops(state_drops))
+def test_impossible_drop_of_a_state_is_refused(drops: list[str], state_drops: list[str], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        resolve_operator_surgery(CLICKS_OPERATORS, {}, drops, parse_state_drops(state_drops))
 
 
 def test_misspelled_state_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(RequestError) as caught:
-        states("clicks-per-user:ways")
+        dropped_states("clicks-per-user:ways")
     assert "did you mean 'way'?" in str(caught.value.advice)
     assert "clicks, pages, way" in str(caught.value.expected)
 
@@ -188,19 +192,19 @@ def test_request_finds_renamed_operators_by_their_old_names() -> None:
         key_hash=["counts=lombok(a)"],
         surgery=parse_surgery(renames=["counts=numbers", "source=origin"]),
     )
-    after = request_after(resolve_operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
-    numbers, origin = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
-    assert after.parallelism == {"": 5, numbers: 3, "sink": 2}
-    assert after.max_parallelism == {origin: 256}
-    assert after.key_hash == {numbers: "lombok(a)"}
+    renamed_request = request_after(resolve_operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
+    numbers_id, origin_id = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
+    assert renamed_request.parallelism == {"": 5, numbers_id: 3, "sink": 2}
+    assert renamed_request.max_parallelism == {origin_id: 256}
+    assert renamed_request.key_hash == {numbers_id: "lombok(a)"}
     assert request_after(NO_SURGERY, OPERATORS, request) is request
 
 
-@pytest.mark.parametrize("other_name", ["where it comes from", SOURCE.operator_id, HEX.lower()])
+@pytest.mark.parametrize("other_name", ["where it comes from", SOURCE.operator_id, HEX_ID.lower()])
 def test_two_values_for_a_renamed_operator_are_refused(other_name: str) -> None:
     """Without the check, the last value would silently win, because both names become the new id."""
     request = make_request(
-        "/s", "/t", ["source=2", f"{other_name}=4"], surgery=parse_surgery(renames=[f"source={HEX}"])
+        "/s", "/t", ["source=2", f"{other_name}=4"], surgery=parse_surgery(renames=[f"source={HEX_ID}"])
     )
     surgery = resolve_operator_surgery(OPERATORS, request.surgery.renames)
     with pytest.raises(RequestError, match="the same operator is named twice"):

@@ -41,11 +41,13 @@ HEADER = header("list", "union", broadcast=["rules"])
 ElementsStream = CopiedElements | CheckedElements
 
 
-def planned_streams(of: Operator, parallelism: int, literals: Literals | None = None) -> list[ElementsStream]:
-    return plan_elements(of, parallelism, literals or Literals(), InlineBudget())
+def planned_streams(
+    source_operator: Operator, parallelism: int, literals: Literals | None = None
+) -> list[ElementsStream]:
+    return plan_elements(source_operator, parallelism, literals or Literals(), InlineBudget())
 
 
-def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
+def elements_by_state(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
     """Return the pieces of each element, by state."""
     lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
     _, *runs = split(stream.pieces, lengths)
@@ -56,11 +58,13 @@ def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
 
 
 def all_elements(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
-    return [element for stream in streams for element in elements(stream)[state]]
+    return [element for stream in streams for element in elements_by_state(stream)[state]]
 
 
-def subtask(i: int, lists: int, union: int = 0, copies: int = 1) -> ElementStream:
-    return element_stream(i, {"list": (SPLIT, lists), "union": (UNION, union), "rules": (BROADCAST, copies)}, HEADER)
+def subtask_stream(i: int, list_count: int, union_count: int = 0, broadcast_count: int = 1) -> ElementStream:
+    return element_stream(
+        i, {"list": (SPLIT, list_count), "union": (UNION, union_count), "rules": (BROADCAST, broadcast_count)}, HEADER
+    )
 
 
 def stored_elements(sources: Sequence[ElementStream], name: str) -> list[tuple[Piece, ...]]:
@@ -73,24 +77,26 @@ def stored_elements(sources: Sequence[ElementStream], name: str) -> list[tuple[P
     ]
 
 
-counts = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), min_size=1, max_size=6)
+element_counts = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), min_size=1, max_size=6)
 
 
-@given(counts, st.integers(1, 9))
-def test_every_element_goes_to_exactly_one_subtask(counts: list[tuple[int, int]], parallelism: int) -> None:
-    sources = tuple(subtask(i, lists, union) for i, (lists, union) in enumerate(counts))
+@given(element_counts, st.integers(1, 9))
+def test_every_element_goes_to_exactly_one_subtask(element_counts: list[tuple[int, int]], parallelism: int) -> None:
+    sources = tuple(
+        subtask_stream(i, list_count, union_count) for i, (list_count, union_count) in enumerate(element_counts)
+    )
     streams = planned_streams(operator("lists", len(sources), elements=sources), parallelism)
     assert [stream.subtask for stream in streams] == list(range(parallelism))
     for name in ("list", "union"):
         assert Counter(all_elements(streams, name)) == Counter(stored_elements(sources, name))
     for stream in streams:
-        (copy,) = elements(stream)["rules"]
+        (copy,) = elements_by_state(stream)["rules"]
         assert copy == stored_elements([sources[stream.subtask % len(sources)]], "rules")[0]
         assert stream.header_size == len(sources[0].header)
 
 
 def test_at_the_same_parallelism_elements_stay_in_their_subtask() -> None:
-    sources = (subtask(0, 3), subtask(2, 1, union=2))
+    sources = (subtask_stream(0, 3), subtask_stream(2, 1, union_count=2))
     streams = planned_streams(operator("lists", 3, elements=sources), 3)
     assert [(stream.subtask, stream.pieces) for stream in streams] == [
         (source.subtask, (Piece(*source.extent),)) for source in sources
@@ -98,9 +104,9 @@ def test_at_the_same_parallelism_elements_stay_in_their_subtask() -> None:
 
 
 def test_subtasks_without_a_handle_get_one_at_another_parallelism() -> None:
-    streams = planned_streams(operator("lists", 3, elements=(subtask(1, 2),)), 4)
-    assert [len(elements(stream)["list"]) for stream in streams] == [1, 1, 0, 0]
-    assert [len(elements(stream)["rules"]) for stream in streams] == [1, 1, 1, 1]
+    streams = planned_streams(operator("lists", 3, elements=(subtask_stream(1, 2),)), 4)
+    assert [len(elements_by_state(stream)["list"]) for stream in streams] == [1, 1, 0, 0]
+    assert [len(elements_by_state(stream)["rules"]) for stream in streams] == [1, 1, 1, 1]
 
 
 def test_element_streams_with_different_states_get_a_merged_header() -> None:
@@ -116,7 +122,7 @@ def test_element_streams_with_different_states_get_a_merged_header() -> None:
         assert [state.name for state in merged.list_states] == ["early", "late"]
         assert [state.name for state in merged.broadcast_states] == ["rules"]
         assert [state.name for state in stream.states] == ["early", "late"]
-    assert sum(len(elements(stream)["late"]) for stream in streams) == 2
+    assert sum(len(elements_by_state(stream)["late"]) for stream in streams) == 2
 
 
 def test_at_the_same_parallelism_streams_may_have_different_states() -> None:
@@ -130,8 +136,8 @@ def test_unknown_serializers_hide_which_states_differ() -> None:
     with pytest.raises(UnsupportedError, match="unknown serializer hides the state names") as caught:
         planned_streams(operator("lists", elements=sources), 3)
     assert caught.value.operator == "lists"
-    same = tuple(element_stream(i, {"one": (SPLIT, 1)}, unread_header("one")) for i in range(2))
-    assert len(planned_streams(operator("lists", elements=same), 3)) == 3
+    same_sources = tuple(element_stream(i, {"one": (SPLIT, 1)}, unread_header("one")) for i in range(2))
+    assert len(planned_streams(operator("lists", elements=same_sources), 3)) == 3
 
 
 def test_compressed_and_plain_element_streams_together_are_refused() -> None:
@@ -143,9 +149,9 @@ def test_compressed_and_plain_element_streams_together_are_refused() -> None:
         planned_streams(operator("lists", elements=sources), 3)
 
 
-@pytest.mark.parametrize("of", [header("list", compressed=True), unread_header("list", compressed=True)])
-def test_compressed_elements_are_checked_while_they_are_copied(of: OperatorStateHeader | bytes) -> None:
-    sources = (element_stream(0, {"list": (SPLIT, 3)}, of),)
+@pytest.mark.parametrize("source_header", [header("list", compressed=True), unread_header("list", compressed=True)])
+def test_compressed_elements_are_checked_while_they_are_copied(source_header: OperatorStateHeader | bytes) -> None:
+    sources = (element_stream(0, {"list": (SPLIT, 3)}, source_header),)
     assert all(
         isinstance(stream, CheckedElements) for stream in planned_streams(operator("lists", 1, elements=sources), 2)
     )
@@ -163,15 +169,15 @@ def test_raw_elements_have_no_header() -> None:
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_every_element_of_a_snapshot_of_flink_is_planned(name: str, parallelism: int) -> None:
-    for of in opened(name).operators:
-        sources = of.element_streams
-        streams = [stream for stream in planned_streams(of, parallelism) if stream.slot is Slot.OPERATOR]
+    for source_operator in opened(name).operators:
+        sources = source_operator.element_streams
+        streams = [stream for stream in planned_streams(source_operator, parallelism) if stream.slot is Slot.OPERATOR]
         modes = {state.name: state.mode for source in sources for state in source.states}
         assert len(streams) == (parallelism if sources else 0)
         for state, mode in modes.items():
-            dealt = all_elements(streams, state)
+            planned_elements = all_elements(streams, state)
             if mode is BROADCAST:
                 copies = stored_elements(sources, state)
-                assert dealt == [copies[i % len(copies)] for i in range(parallelism)]
+                assert planned_elements == [copies[i % len(copies)] for i in range(parallelism)]
             else:
-                assert Counter(dealt) == Counter(stored_elements(sources, state))
+                assert Counter(planned_elements) == Counter(stored_elements(sources, state))

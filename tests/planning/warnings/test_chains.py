@@ -29,18 +29,21 @@ def _warnings(parallelism: int, *operators: Operator, version: int = 6) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_warned"), [(1, 2, True), (2, 1, True), (1, 1, False), (2, 3, False), (3, 2, False)]
+    ("old_parallelism", "new_parallelism", "is_warned"),
+    [(1, 2, True), (2, 1, True), (1, 1, False), (2, 3, False), (3, 2, False)],
 )
-def test_leaving_or_reaching_parallelism_1_warns_of_new_generated_ids(old: int, new: int, is_warned: bool) -> None:
-    named = _operator("named", old, is_generated=False)
-    warnings = _warnings(new, named, _operator("generated", old, is_generated=True))
+def test_leaving_or_reaching_parallelism_1_warns_of_new_generated_ids(
+    old_parallelism: int, new_parallelism: int, is_warned: bool
+) -> None:
+    named_operator = _operator("named", old_parallelism, is_generated=False)
+    warnings = _warnings(new_parallelism, named_operator, _operator("generated", old_parallelism, is_generated=True))
     assert ("Flink then generates other ids for operators without a uid" in warnings) is is_warned
     assert ("have state in it: map." in warnings) is is_warned
 
 
 def test_operator_with_more_subtasks_ends_the_warning_about_chains() -> None:
-    others = _operator("one", 1, is_generated=True), _operator("more", 2, is_generated=True)
-    assert "generates other ids" not in _warnings(4, *others)
+    operators = _operator("one", 1, is_generated=True), _operator("more", 2, is_generated=True)
+    assert "generates other ids" not in _warnings(4, *operators)
 
 
 def test_operators_with_a_uid_or_without_state_get_no_warning_about_chains() -> None:

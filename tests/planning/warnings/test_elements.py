@@ -27,7 +27,7 @@ def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("elements", "parallelism", "is_warned"),
+    ("element_counts", "parallelism", "is_warned"),
     [
         ((1, 1), 4, True),
         ((1, 1), 2, False),
@@ -38,9 +38,9 @@ def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
     ],
 )
 def test_writer_subtasks_that_would_start_without_an_element_give_a_warning(
-    elements: tuple[int, int], parallelism: int, is_warned: bool
+    element_counts: tuple[int, int], parallelism: int, is_warned: bool
 ) -> None:
-    assert ("writer_raw_states has" in _warnings(elements, "writer_raw_states", parallelism)) is is_warned
+    assert ("writer_raw_states has" in _warnings(element_counts, "writer_raw_states", parallelism)) is is_warned
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
@@ -54,12 +54,15 @@ def test_readers_and_committers_without_an_element_give_no_warning(state: str) -
 
 
 def _warnings(
-    elements: tuple[int, ...],
+    element_counts: tuple[int, ...],
     state: str,
     parallelism: int,
     mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
 ) -> str:
-    """Return a plan's warnings for an operator; `elements` are the elements of its state in each subtask."""
-    streams = tuple(element_stream(i, {state: (mode, number)}, operator_header()) for i, number in enumerate(elements))
+    """Return a plan's warnings for an operator; `element_counts` are those of its state, by subtask."""
+    streams = tuple(
+        element_stream(i, {state: (mode, element_count)}, operator_header())
+        for i, element_count in enumerate(element_counts)
+    )
     request = make_request("/source", "/target", [str(parallelism)])
     return "\n".join(make_plan(snapshot(operator("writer", elements=streams)), request).warnings)

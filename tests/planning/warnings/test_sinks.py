@@ -15,7 +15,7 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import apply_surgery
 from support.synthetic import element_stream, operator, snapshot
 
-SINK = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
+SINK_UIDS = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
 
 
 def stateful_operator(uid: str) -> Operator:
@@ -33,7 +33,7 @@ def warnings_of(operators: Sequence[Operator], *, renames: Sequence[str] = (), d
 
 
 def test_renaming_a_sink_without_its_committer_gives_a_warning() -> None:
-    operators = [stateful_operator(uid) for uid in (*SINK, "Sink Committer: others")]
+    operators = [stateful_operator(uid) for uid in (*SINK_UIDS, "Sink Committer: others")]
     (sentence,) = warnings_of(operators, renames=["orders=sales"])
     assert "Sink Committer: orders, orders: FileSinkCompactorOperator. " in sentence
     assert sentence.endswith(
@@ -43,12 +43,14 @@ def test_renaming_a_sink_without_its_committer_gives_a_warning() -> None:
 
 
 def test_renaming_a_sink_to_an_id_warns_without_naming_its_committer() -> None:
-    (sentence,) = warnings_of(list(map(stateful_operator, SINK)), renames=[f"orders={'ab' * 16}"])
+    (sentence,) = warnings_of(list(map(stateful_operator, SINK_UIDS)), renames=[f"orders={'ab' * 16}"])
     assert sentence.endswith(": rename them, too")
 
 
 def test_dropping_a_sink_without_its_committer_gives_a_warning() -> None:
-    (sentence,) = warnings_of(list(map(stateful_operator, SINK)), drops=["orders", "orders: FileSinkCompactorOperator"])
+    (sentence,) = warnings_of(
+        list(map(stateful_operator, SINK_UIDS)), drops=["orders", "orders: FileSinkCompactorOperator"]
+    )
     assert "Sink Committer: orders. " in sentence
     assert sentence.endswith(": drop them, too")
 
@@ -56,12 +58,12 @@ def test_dropping_a_sink_without_its_committer_gives_a_warning() -> None:
 @pytest.mark.parametrize(
     ("renames", "drops"),
     [
-        ([f"{uid}={uid.replace('orders', 'sales')}" for uid in SINK], []),
-        ([], SINK),
+        ([f"{uid}={uid.replace('orders', 'sales')}" for uid in SINK_UIDS], []),
+        ([], SINK_UIDS),
         (["others=more"], []),
         ([], ["others"]),
     ],
 )
 def test_whole_sinks_and_other_operators_give_no_warning(renames: list[str], drops: list[str]) -> None:
-    operators = [*map(stateful_operator, (*SINK, "others")), operator("Sink Committer: others")]
+    operators = [*map(stateful_operator, (*SINK_UIDS, "others")), operator("Sink Committer: others")]
     assert warnings_of(operators, renames=renames, drops=drops) == []

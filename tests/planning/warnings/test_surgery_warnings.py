@@ -12,8 +12,8 @@ from rescale.snapshot.surgery import Dropped, LostState, Restarted, Surgery
 ID = "ab" * 16
 
 
-def warnings_of(surgery: Surgery, *, stopped: bool = False) -> list[str]:
-    return list(surgery_warnings(surgery, is_stopped=stopped))
+def warnings_of(surgery: Surgery, *, is_stopped: bool = False) -> list[str]:
+    return list(surgery_warnings(surgery, is_stopped=is_stopped))
 
 
 def kafka_change(*partitions: ChangedPartition, becomes_source: bool = False) -> Surgery:
@@ -45,22 +45,22 @@ def test_first_dropped_partitions_are_named() -> None:
     assert "reads it from its earliest record" in sentence
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_consumer_of_a_stopped_job_has_old_offsets(*, stopped: bool) -> None:
-    sentences = warnings_of(kafka_change(becomes_source=True), stopped=stopped)
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_consumer_of_a_stopped_job_has_old_offsets(*, is_stopped: bool) -> None:
+    sentences = warnings_of(kafka_change(becomes_source=True), is_stopped=is_stopped)
     assert "its offsets become those of a KafkaSource" in sentences[0]
-    assert ["later records are read twice" in sentence for sentence in sentences[1:]] == [True] * stopped
+    assert ["later records are read twice" in sentence for sentence in sentences[1:]] == [True] * is_stopped
 
 
-@pytest.mark.parametrize("assigned", [False, True])
-def test_source_without_assigned_splits_reads_again(*, assigned: bool) -> None:
-    (sentence,) = warnings_of(Surgery(restarted=(Restarted(ID, "lines", 1, 2, assigned),)))
-    assert ("reads their input again" in sentence) is not assigned
+@pytest.mark.parametrize("is_assigned", [False, True])
+def test_source_without_assigned_splits_reads_again(*, is_assigned: bool) -> None:
+    (sentence,) = warnings_of(Surgery(restarted=(Restarted(ID, "lines", 1, 2, is_assigned),)))
+    assert ("reads their input again" in sentence) is not is_assigned
 
 
-@pytest.mark.parametrize(("elements", "rewrites"), [(None, True), (3, False)])
-def test_dropped_keyed_state_rewrites_all_records(*, elements: int | None, rewrites: bool) -> None:
+@pytest.mark.parametrize(("elements", "is_rewritten"), [(None, True), (3, False)])
+def test_dropped_keyed_state_rewrites_all_records(*, elements: int | None, is_rewritten: bool) -> None:
     state = DroppedState(ID, "counts", "sum", "VALUE", elements, 100, 100)
     (sentence,) = warnings_of(Surgery(dropped_states=(state,)))
     assert sentence.startswith("counts: the state sum is dropped, as requested")
-    assert ("rewritten" in sentence) is rewrites
+    assert ("rewritten" in sentence) is is_rewritten

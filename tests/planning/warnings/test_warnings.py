@@ -10,7 +10,7 @@ from rescale.text.errors import RequestError
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
-HEAP = "timer-service.factory: HEAP"
+HEAP_TIMERS_OPTION = "timer-service.factory: HEAP"
 
 
 def warnings_of(name: str, **options: Any) -> str:
@@ -34,7 +34,7 @@ def test_canonical_timers_that_would_move_into_rocksdb_give_a_warning(
     name: str, result_format: str, is_warned: bool
 ) -> None:
     """Raw keyed timers, and timers in a database, stay where the job keeps them."""
-    assert (HEAP in warnings_of(name, format=result_format)) is is_warned
+    assert (HEAP_TIMERS_OPTION in warnings_of(name, format=result_format)) is is_warned
 
 
 @pytest.mark.parametrize(
