@@ -137,7 +137,7 @@ def test_last_round_that_cannot_continue_the_rounds_moves_all_state_next_time(
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
-def test_last_round_of_another_checkpoint_that_is_gone_keeps_the_rounds(job: Checkpoints, home: str) -> None:
+def test_rounds_stay_if_the_checkpoint_of_the_last_round_is_gone(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

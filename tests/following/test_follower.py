@@ -316,7 +316,7 @@ def test_round_begun_by_another_plan_is_made_anew(job: Checkpoints, home: str) -
 
 
 @pytest.mark.parametrize("was_published", [False, True])
-def test_removal_of_a_round_that_was_killed_is_finished(
+def test_killed_removal_of_a_round_is_finished(
     job: Checkpoints, home: str, was_published: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The round was begun by another plan. Its removal is killed after each file that it deletes."""

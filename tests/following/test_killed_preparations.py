@@ -48,7 +48,7 @@ each_command = pytest.mark.parametrize(
 @each_command
 @pytest.mark.parametrize("kind", [Kind.KILL, slow(Kind.ERROR)])
 @in_shares
-def test_the_same_command_goes_on(
+def test_stopped_command_goes_on_when_it_is_repeated(
     sequence: PreparationCommands, command_index: int, kind: Kind, share: Share[int]
 ) -> None:
     command = sequence.commands[command_index]
@@ -70,7 +70,9 @@ def test_a_run_goes_on_where_a_preparation_was_killed(
 
 @each_command
 @in_shares
-def test_discard_removes_what_was_left(sequence: PreparationCommands, command_index: int, share: Share[int]) -> None:
+def test_discard_removes_what_a_killed_command_left(
+    sequence: PreparationCommands, command_index: int, share: Share[int]
+) -> None:
     command = sequence.commands[command_index]
     for at in share(range(1, command.write_count + 1)):
         sequence.stop_at(command, at, Kind.KILL)

@@ -34,7 +34,7 @@ def test_last_round_soon_after_a_round_has_less_to_move() -> None:
     assert predicted_seconds(ROUND, 1.2, 1002.0) == pytest.approx(1.2 * 62 / 70)
 
 
-def test_large_round_is_proportional_to_its_changes() -> None:
+def test_prediction_after_a_large_round_is_proportional_to_its_changes() -> None:
     large = replace(ROUND, bytes_changed=100_000_000_000, change_rate=100_000_000.0)
     assert predicted_seconds(large, 600.0, 1600.0) == pytest.approx(600 * 0.6, rel=0.001)
 

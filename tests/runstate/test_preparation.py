@@ -133,7 +133,7 @@ def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints
     assert not open_store(target).list(run_directory(target))
 
 
-def test_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
+def test_discard_that_keeps_the_follower_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     prepared_pins = files_in(target)
     move(plan_rescale(job.newest, target, PARALLELISM), InProcessTasks())
@@ -223,7 +223,9 @@ def test_preparation_stops_and_leaves_no_file_when_its_target_is_discarded(
     assert not open_store(target).list(run_directory(target))
 
 
-def test_preparation_that_loses_against_a_run_does_not_change_the_run_s_plan(job: Checkpoints, target: str) -> None:
+def test_preparation_that_loses_against_a_run_does_not_change_the_plan_of_the_run(
+    job: Checkpoints, target: str
+) -> None:
     plan = plan_rescale(job.newest, target, PARALLELISM)
     other_plan = plan_ahead(job, target)
     begin_preparing(other_plan)
@@ -235,7 +237,7 @@ def test_preparation_that_loses_against_a_run_does_not_change_the_run_s_plan(job
     execute_without_spark(plan)
 
 
-def test_run_removes_what_a_killed_preparation_left_after_the_plan(job: Checkpoints, target: str) -> None:
+def test_run_removes_a_prepared_file_that_arrives_after_its_claim(job: Checkpoints, target: str) -> None:
     plan, other_plan = plan_rescale(job.newest, target, PARALLELISM), plan_ahead(job, target)
     begin_preparing(other_plan)
     claim(plan)

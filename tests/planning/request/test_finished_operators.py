@@ -39,12 +39,12 @@ def test_operators_that_run_or_have_finished_as_a_whole_get_any_shape() -> None:
 
 
 @pytest.mark.parametrize("shape", [Shape(2, 128), Shape(2, 256)])
-def test_without_keyed_state_only_the_parallelism_counts(shape: Shape) -> None:
+def test_partly_finished_operator_without_keyed_state_may_change_only_its_max_parallelism(shape: Shape) -> None:
     assert refusal([operator("a", finished=(0,))], shape) is None
     assert refusal([operator("a", finished=(0,))], shape._replace(parallelism=3)) is not None
 
 
-def test_keyed_state_stays_under_its_max_parallelism_and_in_its_format() -> None:
+def test_partly_finished_keyed_operator_keeps_its_max_parallelism_and_format() -> None:
     assert refusal([keyed("a", (0,))], Shape(2, 128)) is None
     error = refusal([keyed("a", (0,))], Shape(2, 256))
     assert error is not None

@@ -67,7 +67,7 @@ def test_plan_says_how_to_start_a_job_with_a_changelog(name: str, options: dict[
 
 
 @pytest.mark.parametrize("name", ["2-clicks", "2-rocksdb-native"])
-def test_operators_without_keyed_state_get_no_warning_about_directories(name: str) -> None:
+def test_operators_without_keyed_state_get_no_empty_warning(name: str) -> None:
     warnings = warnings_of(name, format="rocksdb").split("\n")
     assert [warning for warning in warnings if warning.endswith(": ")] == []
 

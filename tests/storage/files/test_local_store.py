@@ -129,7 +129,7 @@ def test_temporary_files_are_made_inside_if_the_parent_is_not_writable(
     assert list(home.iterdir()) == []
 
 
-def test_temporary_files_of_a_mount_point_are_made_inside_it() -> None:
+def test_file_in_a_mount_point_is_written_and_leaves_no_temporary_file() -> None:
     path = Path("/dev/shm", f"rescale-test-{os.getpid()}")
     try:
         assert LocalStore().put_if_absent(str(path), b"data")
