@@ -69,12 +69,12 @@ def test_state_names_that_rocksdb_takes_are_accepted() -> None:
     refuse_state_names(rocksdb_operator(*names), Format.KEEP)
 
 
-@pytest.mark.parametrize(("name", "why"), [("a\0b", "a NUL character"), ("default", "reserves for itself")])
-def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str, why: str) -> None:
+@pytest.mark.parametrize(("name", "message"), [("a\0b", "a NUL character"), ("default", "reserves for itself")])
+def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str, message: str) -> None:
     named_operator = canonical_operator("fine", name)
     refuse_state_names(named_operator, Format.KEEP)
     refuse_state_names(named_operator, Format.CANONICAL)
-    with pytest.raises(UnsupportedError, match=why) as caught:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         refuse_state_names(named_operator, Format.ROCKSDB)
     assert (caught.value.operator, caught.value.state) == ("counts", name)
     assert "--format canonical" in str(caught.value.advice)

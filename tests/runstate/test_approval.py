@@ -60,22 +60,24 @@ def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(st
     assert state_of(plan.target, plan.digest) is State.PUBLISHED
 
 
-@pytest.mark.parametrize("unconditional", [False, True])
-def test_second_answer_to_a_question_does_not_replace_the_first(unconditional: bool, plan: Plan) -> None:
+@pytest.mark.parametrize("accept_unconditional", [False, True])
+def test_second_answer_to_a_question_does_not_replace_the_first(accept_unconditional: bool, plan: Plan) -> None:
     claim(plan)
-    first_decision = decide(plan, ASKING_RUN, "rejected by ada", is_approved=False, accept_unconditional=unconditional)
+    first_decision = decide(
+        plan, ASKING_RUN, "rejected by ada", is_approved=False, accept_unconditional=accept_unconditional
+    )
     assert (
-        decide(plan, OTHER_RUN, "approved by bob", is_approved=True, accept_unconditional=unconditional)
+        decide(plan, OTHER_RUN, "approved by bob", is_approved=True, accept_unconditional=accept_unconditional)
         == first_decision
     )
     assert (first_decision.approved, first_decision.answer, first_decision.by) == (False, "rejected by ada", ASKING_RUN)
 
 
-@pytest.mark.parametrize("unconditional", [False, True])
-def test_question_names_the_first_run_that_asked_it(unconditional: bool, plan: Plan) -> None:
+@pytest.mark.parametrize("accept_unconditional", [False, True])
+def test_question_names_the_first_run_that_asked_it(accept_unconditional: bool, plan: Plan) -> None:
     claim(plan)
-    first_question = ask(plan, ASKING_RUN, accept_unconditional=unconditional)
-    assert ask(plan, OTHER_RUN, accept_unconditional=unconditional) == first_question
+    first_question = ask(plan, ASKING_RUN, accept_unconditional=accept_unconditional)
+    assert ask(plan, OTHER_RUN, accept_unconditional=accept_unconditional) == first_question
     assert first_question.by == ASKING_RUN
 
 

@@ -59,7 +59,7 @@ def test_files_in_the_target_are_certified_by_name_and_others_by_location_in_ord
 
 
 @pytest.mark.parametrize(
-    ("name", "is_published", "what", "advice"),
+    ("name", "is_published", "message", "advice"),
     [
         ("a", False, "nothing was published", "run the same command again"),
         ("a", True, "of the published result", "rescale validate"),
@@ -73,13 +73,13 @@ def test_missing_certified_file_is_an_integrity_error_with_advice(
     target: str,
     name: str,
     is_published: bool,
-    what: str,
+    message: str,
     advice: str,
 ) -> None:
     Path(uri_by_name[name]).unlink()
     with pytest.raises(IntegrityError) as caught:
         check_files(target, files, is_published=is_published)
-    assert what in caught.value.what
+    assert message in caught.value.what
     assert advice in str(caught.value.advice)
     assert (caught.value.path, caught.value.found) == (uri_by_name[name], "no file")
 

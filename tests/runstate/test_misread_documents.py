@@ -75,9 +75,9 @@ def test_run_over_a_damaged_certificate_ends_with_an_integrity_error(
         assert (error["error"], error["path"]) == ("IntegrityError", place)
 
 
-@pytest.mark.parametrize(("unconditional", "misread_count"), [(True, 1), (False, 9)])
+@pytest.mark.parametrize(("accept_unconditional", "misread_count"), [(True, 1), (False, 9)])
 def test_publish_reads_metadata_again_when_it_misread_what_it_put(
-    unconditional: bool, misread_count: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    accept_unconditional: bool, misread_count: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`publish` may misread `_metadata` any number of times if it was put conditionally.
 
@@ -89,7 +89,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     monkeypatch.setattr(
         publication, "read_document", lambda uri: misreads.pop() if uri == metadata and misreads else read(uri)
     )
-    assert not publish(plan, accept_unconditional=unconditional).was_already_published
+    assert not publish(plan, accept_unconditional=accept_unconditional).was_already_published
 
 
 def test_claim_that_publish_misses_at_the_first_read_is_a_store_error(

@@ -113,12 +113,12 @@ def test_prepared_files_that_the_newest_checkpoint_lacks_are_removed(job: Checkp
 
 def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
-    foreign = [join(target, "notes.txt"), join(run_directory(target), "notes.txt")]
-    for uri in foreign:
+    foreign_uris = [join(target, "notes.txt"), join(run_directory(target), "notes.txt")]
+    for uri in foreign_uris:
         unprotected_store(uri).put(uri, b"mine")
-    assert discard(target).left == tuple(sorted(foreign))
+    assert discard(target).left == tuple(sorted(foreign_uris))
     remaining = [entry.uri for place in (target, run_directory(target)) for entry in open_store(target).list(place)]
-    assert remaining == foreign
+    assert remaining == foreign_uris
     assert not is_prepared(target)
 
 

@@ -106,8 +106,10 @@ def operator_and_files(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> t
         extent = Extent(i, len(header), len(group))
         files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
         parsed = read_keyed_header(header, str(path))
-        whole = Extent(i, 0, extent.start + extent.length)
-        streams_so_far.append(KeyedStream(i, CANONICAL_TAG, whole, Framing.CANONICAL, 5 + i, (extent,), header, parsed))
+        whole_extent = Extent(i, 0, extent.start + extent.length)
+        streams_so_far.append(
+            KeyedStream(i, CANONICAL_TAG, whole_extent, Framing.CANONICAL, 5 + i, (extent,), header, parsed)
+        )
     return operator("of mine", len(streams), keyed=tuple(streams_so_far)), SnapshotFiles(tuple(files))
 
 

@@ -27,27 +27,27 @@ def checkpoint_below(folder: Path) -> Path:
 
 def moved_checkpoint(name: str, folder: Path) -> tuple[Path, Path]:
     """(old, new) directory of a checkpoint; the old one is gone, and its handles name it."""
-    old = relocated(name, folder / "old")
+    old_directory = relocated(name, folder / "old")
     shutil.move(folder / "old", folder / "new")
-    return old, checkpoint_below(folder / "new")
+    return old_directory, checkpoint_below(folder / "new")
 
 
 @pytest.mark.parametrize("name", MOVED_FIXTURES)
 def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path) -> None:
     original = open_snapshot(str(relocated(name, tmp_path / "kept")))
-    _, new = moved_checkpoint(name, tmp_path)
-    snapshot = open_snapshot(str(new))
+    _, new_directory = moved_checkpoint(name, tmp_path)
+    snapshot = open_snapshot(str(new_directory))
     assert not snapshot.missing_files
     assert snapshot.moved_paths
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in snapshot.files)
     assert [pin.size for _, pin in snapshot.files[1:]] == [pin.size for _, pin in original.files[1:]]
     assert snapshot.bytes == original.bytes
-    assert any(f"below {new.parent}" in finding for finding in findings(snapshot))
+    assert any(f"below {new_directory.parent}" in finding for finding in findings(snapshot))
 
 
 def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> None:
-    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
-    snapshot = open_snapshot(str(new))
+    _, new_directory = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
+    snapshot = open_snapshot(str(new_directory))
     reopened = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
     assert reopened.files == snapshot.files
     with pytest.raises(SnapshotError):
@@ -55,45 +55,47 @@ def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> No
 
 
 def test_copied_checkpoint_is_refused_while_the_old_place_has_files(tmp_path: Path) -> None:
-    old = relocated(MOVED_FIXTURES[0], tmp_path / "old")
+    old_directory = relocated(MOVED_FIXTURES[0], tmp_path / "old")
     shutil.copytree(tmp_path / "old", tmp_path / "new")
-    new = checkpoint_below(tmp_path / "new")
+    new_directory = checkpoint_below(tmp_path / "new")
     with pytest.raises(SnapshotError) as caught:
-        open_snapshot(str(new))
+        open_snapshot(str(new_directory))
     assert "--moved" in str(caught.value.advice)
-    allowed_snapshot = open_snapshot(str(new), [str(old.parent)])
+    allowed_snapshot = open_snapshot(str(new_directory), [str(old_directory.parent)])
     assert not allowed_snapshot.moves
-    moved_snapshot = open_snapshot(str(new), moves=[Move(str(old.parent), str(new.parent))])
+    moved_snapshot = open_snapshot(
+        str(new_directory), moves=[Move(str(old_directory.parent), str(new_directory.parent))]
+    )
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in moved_snapshot.files)
 
 
 def test_file_of_another_size_is_not_taken_for_a_moved_one(tmp_path: Path) -> None:
-    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
-    for path in (new.parent / "shared").iterdir():
+    _, new_directory = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
+    for path in (new_directory.parent / "shared").iterdir():
         path.write_bytes(path.read_bytes() + b"x")
-    for path in new.iterdir():
+    for path in new_directory.iterdir():
         if path.name != "_metadata":
             path.unlink()
     with pytest.raises(RescaleError):
-        open_snapshot(str(new))
+        open_snapshot(str(new_directory))
 
 
 def test_two_possible_places_of_moved_files_are_refused(tmp_path: Path) -> None:
-    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
-    for path in (new.parent / "shared").iterdir():
-        shutil.copy(path, new / path.name)
+    _, new_directory = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
+    for path in (new_directory.parent / "shared").iterdir():
+        shutil.copy(path, new_directory / path.name)
     with pytest.raises(SnapshotError) as caught:
-        open_snapshot(str(new))
-    assert str(new) in str(caught.value.found)
-    assert str(new.parent / "shared") in str(caught.value.found)
+        open_snapshot(str(new_directory))
+    assert str(new_directory) in str(caught.value.found)
+    assert str(new_directory.parent / "shared") in str(caught.value.found)
 
 
 def test_checkpoint_copied_to_another_bucket_is_read(tmp_path: Path, s3: S3Server) -> None:
-    _, new = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
+    _, new_directory = moved_checkpoint(MOVED_FIXTURES[0], tmp_path)
     s3.create_bucket("replica")
     replica = "s3://replica/job"
-    put_files(new.parent, replica)
-    snapshot = open_snapshot(f"{replica}/{new.name}")
+    put_files(new_directory.parent, replica)
+    snapshot = open_snapshot(f"{replica}/{new_directory.name}")
     assert not snapshot.missing_files
     assert {move.new for move in snapshot.moves} == {replica}
 

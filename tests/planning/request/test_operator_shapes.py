@@ -157,7 +157,7 @@ def test_operator_named_by_both_uid_and_id_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "stored", "good"),
+    ("parallelism", "stored", "expected"),
     [
         (6, 128, 360),  # 24 divisors, as many as 480 and 504
         (4, 128, 360),
@@ -171,9 +171,11 @@ def test_operator_named_by_both_uid_and_id_is_refused() -> None:
         (3000, 4096, 21000),
     ],
 )
-def test_good_max_parallelism_is_at_least_four_times_the_parallelism(parallelism: int, stored: int, good: int) -> None:
+def test_good_max_parallelism_is_at_least_four_times_the_parallelism(
+    parallelism: int, stored: int, expected: int
+) -> None:
     proposed = good_max_parallelism(parallelism, stored)
-    assert proposed == good
+    assert proposed == expected
     assert proposed % parallelism == 0
     assert max(4 * parallelism, stored) <= proposed <= 4 * max(4 * parallelism, stored)
 
@@ -186,6 +188,6 @@ def test_good_max_parallelism_is_the_stored_one_if_none_is_better(parallelism: i
     assert good_max_parallelism(parallelism, stored) == stored
 
 
-@pytest.mark.parametrize(("parallelism", "good"), [(10000, 30000), (20000, 20000), (9000, 27000)])
-def test_good_max_parallelism_near_the_limit_is_still_a_multiple(parallelism: int, good: int) -> None:
-    assert good_max_parallelism(parallelism, 128) == good
+@pytest.mark.parametrize(("parallelism", "expected"), [(10000, 30000), (20000, 20000), (9000, 27000)])
+def test_good_max_parallelism_near_the_limit_is_still_a_multiple(parallelism: int, expected: int) -> None:
+    assert good_max_parallelism(parallelism, 128) == expected

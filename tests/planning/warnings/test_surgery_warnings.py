@@ -21,8 +21,8 @@ def kafka_change(*partitions: ChangedPartition, becomes_source: bool = False) ->
 
 
 def test_dropped_operators_are_one_sentence_with_their_bytes() -> None:
-    lost = LostState("sum", "VALUE", None)
-    (sentence,) = warnings_of(Surgery(dropped=(Dropped(ID, "a", 1000, (lost,)), Dropped(ID, "b", 234, ()))))
+    lost_state = LostState("sum", "VALUE", None)
+    (sentence,) = warnings_of(Surgery(dropped=(Dropped(ID, "a", 1000, (lost_state,)), Dropped(ID, "b", 234, ()))))
     assert sentence == "a, b: dropped, as requested; 1,234 bytes of state are not in the result"
 
 

@@ -171,15 +171,15 @@ def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: st
     The next checkpoint is pinned by the same pins, although the shared files are missing by then.
     """
     pins = pins_of(job, home)
-    shared = job.shared()
-    job.hide(shared[-1])
+    shared_uris = job.shared()
+    job.hide(shared_uris[-1])
     with pytest.raises(SnapshotError):
         pins.pin(job.number)
     assert pins.newest() is None
-    job.show(shared[-1])
+    job.show(shared_uris[-1])
     pins.pin(job.number)
     job.copy_newest(job.number + 1)
-    for uri in shared:
+    for uri in shared_uris:
         job.hide(uri)
     assert content_of(pins.pin(job.number))
 

@@ -114,7 +114,7 @@ def test_base_of_a_changelog_is_limited_to_its_key_groups(first_group: int, grou
 def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
     """A changelog has such a base after a restore at another parallelism, before it is materialised again."""
 
-    def cut(handle: KeyGroupsHandle, own_groups: KeyGroupRange) -> KeyGroupsHandle:
+    def cut_handle(handle: KeyGroupsHandle, own_groups: KeyGroupRange) -> KeyGroupsHandle:
         first = handle.first_key_group
         shared_groups = KeyGroupRange(first, first + len(handle.offsets) - 1).intersection(own_groups)
         offsets = handle.offsets[shared_groups.first - first : shared_groups.first - first + len(shared_groups)]
@@ -128,7 +128,7 @@ def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallel
         subtasks = []
         for i in range(parallelism):
             own_groups = key_group_range(operator.max_parallelism, parallelism, i)
-            base = tuple(part for stream in base_handles if (part := cut(stream, own_groups)).offsets)
+            base = tuple(part for stream in base_handles if (part := cut_handle(stream, own_groups)).offsets)
             handle = ChangelogHandle(
                 14, own_groups.first, len(own_groups), 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000"
             )

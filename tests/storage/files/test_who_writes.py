@@ -45,8 +45,8 @@ def calls_that_change_files(source: str) -> Iterator[str]:
 
 
 def _hides_calls(statement: ast.ImportFrom) -> bool:
-    hidden = {*_MODULES.get(statement.module or "", ()), *_FLAGS, "open", "*"}
-    return statement.module in _MODULES and any(name.name in hidden for name in statement.names)
+    hidden_names = {*_MODULES.get(statement.module or "", ()), *_FLAGS, "open", "*"}
+    return statement.module in _MODULES and any(name.name in hidden_names for name in statement.names)
 
 
 def _changes_files(call: ast.Call) -> bool:
