@@ -18,21 +18,21 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from fuzzing.corpus import keep, kept_inputs, worth_keeping
-from fuzzing.limits import MEMORY_BYTES, SECONDS, limited_memory, limited_time
+from fuzzing.corpus import inputs_worth_keeping, kept_inputs, replace_kept_inputs
+from fuzzing.limits import CPU_SECONDS_LIMIT, MEMORY_BYTES_LIMIT, limited_memory, limited_time
 from fuzzing.outcomes import different_outcomes
 from fuzzing.subject import try_out
-from fuzzing.table import NAMES, subject_of
+from fuzzing.table import SUBJECT_NAMES, subject_of
 
-_LONGEST_INPUT = 16 * 1024
-_MOST_TRIED_TWICE = 500
+_LONGEST_INPUT_BYTES = 16 * 1024
+_MOST_INPUTS_TRIED_TWICE = 500
 _CLOCK_FACTOR = 12
 """Seconds of wall-clock time that an input may take for each second of its CPU time limit."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
-    parser.add_argument("target", choices=[*NAMES, "all"])
+    parser.add_argument("target", choices=[*SUBJECT_NAMES, "all"])
     parser.add_argument("--seconds", type=int, default=60, metavar="N", help="how long each target runs")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder for inputs that covered new code")
     parser.add_argument("--again", type=Path, metavar="FILE", help="try only this input, and print its outcome")
@@ -43,76 +43,89 @@ def main() -> int:
         with limited_memory(), limited_time():
             print(try_out(subject_of(arguments.target), arguments.again.read_bytes()) or "accepted")
         return 0
-    work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
-    names = list(NAMES) if arguments.target == "all" else [arguments.target]
-    outcomes = [_fuzz(name, arguments.seconds, work, keeps=arguments.keep, twice=arguments.twice) for name in names]
+    work_folder = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
+    names = list(SUBJECT_NAMES) if arguments.target == "all" else [arguments.target]
+    outcomes = [
+        _fuzz(name, arguments.seconds, work_folder, keeps=arguments.keep, twice=arguments.twice) for name in names
+    ]
     return int(any(outcome.failed for outcome in outcomes))
 
 
 class Outcome(NamedTuple):
     """Outcome of fuzzing one target."""
 
-    inputs: int
+    input_count: int
     cpu_seconds: float
     failed: bool
 
 
-def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> Outcome:
+def _fuzz(name: str, seconds: int, work_folder: Path, *, keeps: bool, twice: bool) -> Outcome:
     """Run one target, print a line with its outcome, and return the outcome."""
     subject = subject_of(name)
-    seeds, inputs = work / f"{name}-seeds", work / name
-    for folder in (seeds, inputs):
+    seeds_folder, inputs_folder = work_folder / f"{name}-seeds", work_folder / name
+    for folder in (seeds_folder, inputs_folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate([*subject.seeds(), *kept_inputs(name)]):
-        (seeds / f"{number:05}").write_bytes(data)
-    begun = _cpu_seconds()
+    for i, data in enumerate([*subject.seeds(), *kept_inputs(name)]):
+        (seeds_folder / f"{i:05}").write_bytes(data)
+    cpu_seconds_before = _cpu_seconds()
     options = [
         f"-max_total_time={seconds}",
-        f"-timeout={_CLOCK_FACTOR * SECONDS}",
-        f"-max_len={_LONGEST_INPUT}",
+        f"-timeout={_CLOCK_FACTOR * CPU_SECONDS_LIMIT}",
+        f"-max_len={_LONGEST_INPUT_BYTES}",
         "-print_final_stats=1",
     ]
-    log = work / f"{name}.log"
+    log = work_folder / f"{name}.log"
     with log.open("w") as out:
-        code = subprocess.call(
+        exit_code = subprocess.call(
             [
                 *(sys.executable, "-m", "fuzzing.driver", name, *options),
-                *(f"-artifact_prefix={work}/{name}-failed-", f"-rss_limit_mb={2 * MEMORY_BYTES >> 20}"),
-                *(str(inputs), str(seeds)),  # the fuzzer writes new inputs to the first folder
+                *(f"-artifact_prefix={work_folder}/{name}-failed-", f"-rss_limit_mb={2 * MEMORY_BYTES_LIMIT >> 20}"),
+                *(str(inputs_folder), str(seeds_folder)),  # the fuzzer writes new inputs to the first folder
             ],
             stdout=out,
             stderr=subprocess.STDOUT,
             env={**os.environ, "NUMBA_DISABLE_JIT": str(int(not subject.compiled))},
         )
-    text = log.read_text(errors="replace")
-    tried = re.findall(r"stat::number_of_executed_units:\s+(\d+)", text) or re.findall(r"^#(\d+)", text, re.MULTILINE)
-    covered = re.findall(r"cov: (\d+)", text)
-    outcome = Outcome(int(tried[-1]) if tried else 0, _cpu_seconds() - begun, code != 0)
+    log_text = log.read_text(errors="replace")
+    input_counts = re.findall(r"stat::number_of_executed_units:\s+(\d+)", log_text) or re.findall(
+        r"^#(\d+)", log_text, re.MULTILINE
+    )
+    coverage_counts = re.findall(r"cov: (\d+)", log_text)
+    outcome = Outcome(int(input_counts[-1]) if input_counts else 0, _cpu_seconds() - cpu_seconds_before, exit_code != 0)
     print(
-        f"{name}: {outcome.cpu_seconds:.0f} s of CPU time in {seconds} s, {outcome.inputs} inputs, "
-        f"{covered[-1] if covered else 0} places covered, {'FAILED: ' + str(log) if code else 'no failure'}",
+        f"{name}: {outcome.cpu_seconds:.0f} s of CPU time in {seconds} s, {outcome.input_count} inputs, "
+        f"{coverage_counts[-1] if coverage_counts else 0} places covered, "
+        f"{'FAILED: ' + str(log) if exit_code else 'no failure'}",
         flush=True,
     )
-    if twice and not code and not subject.compiled:
-        different = _different_outcomes(name, inputs)
-        outcome = outcome._replace(failed=bool(different), cpu_seconds=_cpu_seconds() - begun)
-        print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
+    if twice and not exit_code and not subject.compiled:
+        differences = _different_outcomes(name, inputs_folder)
+        outcome = outcome._replace(failed=bool(differences), cpu_seconds=_cpu_seconds() - cpu_seconds_before)
+        print(f"{name}: in machine code", *differences or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
-        least = min(len(data) for data in subject.seeds())
-        keep(name, [*kept_inputs(name), *worth_keeping((path.read_bytes() for path in inputs.iterdir()), least)])
+        valid_length = min(len(data) for data in subject.seeds())
+        replace_kept_inputs(
+            name,
+            [
+                *kept_inputs(name),
+                *inputs_worth_keeping((path.read_bytes() for path in inputs_folder.iterdir()), valid_length),
+            ],
+        )
     return outcome
 
 
-def _different_outcomes(name: str, inputs: Path) -> list[str]:
+def _different_outcomes(name: str, inputs_folder: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(inputs.iterdir())[:_MOST_TRIED_TWICE]:  # a random choice: files are named by their digests
+        for path in sorted(inputs_folder.iterdir())[
+            :_MOST_INPUTS_TRIED_TWICE
+        ]:  # a random choice: files are named by their digests
             shutil.copy(path, folder)
         return different_outcomes(name, Path(folder))
 
 
 def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescal
     from fuzzing.table import subject_of
 
     subject = subject_of(_TARGET)
-    for _seed in sorted(Path(sys.argv[-1]).iterdir()):  # loads late imports and caches
-        try_out(subject, _seed.read_bytes())
+    for _seed_path in sorted(Path(sys.argv[-1]).iterdir()):  # loads late imports and caches
+        try_out(subject, _seed_path.read_bytes())
 
 
 def run_input(data: bytes) -> None:

@@ -20,25 +20,25 @@ from fuzzing.table import subject_of
 
 def different_outcomes(name: str, folder: Path) -> list[str]:
     """Return a line with both outcomes for each input in a folder whose outcomes differ."""
-    in_python, in_machine_code = (_outcomes(name, folder, disabled) for disabled in ("1", "0"))
-    number = len(list(folder.iterdir()))
-    for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
-        if len(lines) < number:
-            return [f"only {len(lines)} of {number} inputs come to an end in {what}"]
-    return [f"{line} / {other}" for line, other in zip(in_python, in_machine_code, strict=True) if line != other]
+    python_lines, machine_code_lines = (_outcomes(name, folder, jit_disabled) for jit_disabled in ("1", "0"))
+    input_count = len(list(folder.iterdir()))
+    for mode, lines in (("Python", python_lines), ("machine code", machine_code_lines)):
+        if len(lines) < input_count:
+            return [f"only {len(lines)} of {input_count} inputs come to an end in {mode}"]
+    return [f"{line} / {other}" for line, other in zip(python_lines, machine_code_lines, strict=True) if line != other]
 
 
-def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
+def _outcomes(name: str, folder: Path, jit_disabled: str) -> list[str]:
     command = [sys.executable, "-m", "fuzzing.outcomes", name, str(folder)]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    return [line for line in done.stdout.splitlines() if line.startswith("=")]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": jit_disabled}
+    completed_process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return [line for line in completed_process.stdout.splitlines() if line.startswith("=")]
 
 
-def _normalised(line: str) -> str:
+def _normalised_outcome(line: str) -> str:
     """Return an outcome on one line, without temporary folders or digests of plans, which depend on the folders."""
-    own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
-    return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
+    own_folder_pattern = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
+    return re.sub(rf"{own_folder_pattern}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
     for path in sorted(Path(sys.argv[2]).iterdir()):
         with limited_memory(), limited_time():
             error = try_out(subject, path.read_bytes())
-        print(f"={path.name} {type(error).__name__} {_normalised(str(error))}", flush=True)
+        print(f"={path.name} {type(error).__name__} {_normalised_outcome(str(error))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ class Subject(NamedTuple):
     """Subject of fuzzing.
 
     `look` reads an input as the product would, and asserts that the values agree with the bytes. It may raise the
-    errors in `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Unless the subject is
+    errors in `refusals`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Unless the subject is
     `compiled`, loops run in Python, because compiled loops show no coverage.
     """
 
     seeds: Callable[[], Iterator[bytes]]
     look: Look
-    refuses: tuple[type[RescaleError], ...] = (SnapshotError, UnsupportedError)
+    refusals: tuple[type[RescaleError], ...] = (SnapshotError, UnsupportedError)
     compiled: bool = False
 
 
@@ -30,7 +30,7 @@ def try_out(subject: Subject, data: bytes) -> RescaleError | None:
     """Return the error with which an input is refused, after rendering it for users; None if the input is accepted."""
     try:
         subject.look(data)
-    except subject.refuses as error:
+    except subject.refusals as error:
         msgspec.json.encode([str(error), error.document()])
         return error
     return None
@@ -41,10 +41,10 @@ def joined(*parts: bytes) -> bytes:
     return b"".join(len(part).to_bytes(2, "big") + part for part in parts[:-1]) + parts[-1]
 
 
-def parts_of(data: bytes, number: int) -> list[bytes]:
+def parts_of(data: bytes, count: int) -> list[bytes]:
     """Return the parts of a joined input; if the input is too short, the missing parts are empty."""
     parts = []
-    for _ in range(number - 1):
+    for _ in range(count - 1):
         size = int.from_bytes(data[:2], "big")
         parts.append(data[2 : 2 + size])
         data = data[2 + size :]

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from fuzzing.subject import Subject
 
-NAMES = (
+SUBJECT_NAMES = (
     "metadata",
     "opening",
     "headers",

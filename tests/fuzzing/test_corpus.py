@@ -11,11 +11,11 @@ from fuzzing.corpus import kept_inputs
 from fuzzing.limits import limited_memory, limited_time
 from fuzzing.outcomes import different_outcomes
 from fuzzing.subject import try_out
-from fuzzing.table import NAMES, subject_of
+from fuzzing.table import SUBJECT_NAMES, subject_of
 from support.readme import ROOT
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SUBJECT_NAMES)
 def test_kept_inputs_are_refused_or_read_in_little_time_and_memory(name: str) -> None:
     subject, inputs = subject_of(name), kept_inputs(name)
     assert inputs
@@ -26,8 +26,8 @@ def test_kept_inputs_are_refused_or_read_in_little_time_and_memory(name: str) ->
                 try_out(subject, data)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_first_seed_is_understood(name: str) -> None:
+@pytest.mark.parametrize("name", SUBJECT_NAMES)
+def test_first_seed_is_accepted(name: str) -> None:
     subject = subject_of(name)
     assert try_out(subject, next(subject.seeds())) is None
 
@@ -42,9 +42,9 @@ def test_input_that_ends_differently_in_machine_code_is_reported(
     assert different_outcomes("key_groups", tmp_path) == []
     real_outcomes = outcomes._outcomes
 
-    def other_outcomes(name: str, folder: Path, disabled: str) -> list[str]:
-        lines = real_outcomes(name, folder, disabled)
-        return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
+    def other_outcomes(name: str, folder: Path, jit_disabled: str) -> list[str]:
+        lines = real_outcomes(name, folder, jit_disabled)
+        return [*lines[:-1], "=4 another end"] if jit_disabled == "0" else lines
 
     monkeypatch.setattr(outcomes, "_outcomes", other_outcomes)
     (difference,) = different_outcomes("key_groups", tmp_path)

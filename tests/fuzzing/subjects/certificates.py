@@ -23,7 +23,7 @@ _AS_IT_STANDS, _SEALED = range(2)
 
 
 @cache
-def _target() -> str:
+def _target_path() -> str:
     folder = tempfile.mkdtemp(prefix="rescale-fuzzing-")
     register(shutil.rmtree, folder, ignore_errors=True)
     target = f"{folder}/target"
@@ -36,9 +36,9 @@ def _seeds() -> Iterator[bytes]:
         for name in ("2-clicks", "2-rocksdb-native"):
             plan = plan_rescale(directory(name), f"{folder}/{name}", ["3"])
             execute_without_spark(plan)
-            written = Path(certificate_place(plan.target)).read_bytes()
-            yield bytes((_AS_IT_STANDS,)) + written
-            yield bytes((_SEALED,)) + written
+            certificate = Path(certificate_place(plan.target)).read_bytes()
+            yield bytes((_AS_IT_STANDS,)) + certificate
+            yield bytes((_SEALED,)) + certificate
 
 
 def _sealed(data: bytes) -> bytes:
@@ -54,9 +54,9 @@ def _sealed(data: bytes) -> bytes:
 
 def _look(data: bytes) -> None:
     kind, data = data[0] % 2 if data else 0, data[1:]
-    place = Path(certificate_place(_target()))
-    place.write_bytes(_sealed(data) if kind == _SEALED else data)
-    certificate = read_certificate(_target())
+    certificate_path = Path(certificate_place(_target_path()))
+    certificate_path.write_bytes(_sealed(data) if kind == _SEALED else data)
+    certificate = read_certificate(_target_path())
     msgspec.json.encode(certificate.document())
 
 

@@ -20,7 +20,7 @@ from rescale.text.errors import SnapshotError
 from support.snapshots import content, names, opened
 
 _AS_IT_STANDS, _COMPRESSED, _LISTED = range(3)
-_LARGEST_SEED = 6 * 1024
+_LARGEST_SEED_BYTES = 6 * 1024
 _MAX_PARALLELISM = 128
 
 
@@ -34,9 +34,9 @@ def _seeds() -> Iterator[bytes]:
                     kind = _LISTED if change.offset is None else _AS_IT_STANDS
                     begin = max(change.offset or 0, 0)
                     if kind == _AS_IT_STANDS and data[:1] == b"\0":
-                        data, begin = b"\0" + data[1 + begin :][:_LARGEST_SEED], 0
+                        data, begin = b"\0" + data[1 + begin :][:_LARGEST_SEED_BYTES], 0
                         yield _seed(_COMPRESSED, 0, changelog.header, data[1:])
-                    if len(data) <= 2 * _LARGEST_SEED and begin < 1 << 16:
+                    if len(data) <= 2 * _LARGEST_SEED_BYTES and begin < 1 << 16:
                         yield _seed(kind, begin, changelog.header, data)
 
 
@@ -47,36 +47,36 @@ def _seed(kind: int, begin: int, header: bytes, data: bytes) -> bytes:
 def _look(data: bytes) -> None:
     head, header, log = parts_of(data, 3)
     head = head.ljust(4, b"\0")
-    kind, size, begin = head[0] % 3, head[1] + 1, int.from_bytes(head[2:4], "big")
+    kind, chunk_size, begin = head[0] % 3, head[1] + 1, int.from_bytes(head[2:4], "big")
     if kind == _COMPRESSED:
         log = b"\1" + b"".join(compressed([log]))
     changes = list(_changes(kind, [log], begin))
-    assert changes == list(_changes(kind, [log[at : at + size] for at in range(0, len(log), size)], begin))
-    ids: dict[int, int] = {}
-    read = read_keyed_header(header, "header")
-    numbers = {state.name: i for i, state in enumerate(read.states)}
+    assert changes == list(_changes(kind, [log[at : at + chunk_size] for at in range(0, len(log), chunk_size)], begin))
+    state_index_by_id: dict[int, int] = {}
+    keyed_header = read_keyed_header(header, "header")
+    index_by_name = {state.name: i for i, state in enumerate(keyed_header.states)}
     parsed_changes = []
     for key_group, change in changes:
         if key_group == METADATA_KEY_GROUP:
             state = read_logged_state(change)
-            ids[state.id] = numbers.get(state.info.name, 0)
+            state_index_by_id[state.id] = index_by_name.get(state.info.name, 0)
             continue
-        _, logged = read_change_head(change)
-        if logged not in ids:
+        _, state_id = read_change_head(change)
+        if state_id not in state_index_by_id:
             raise SnapshotError("the log does not describe the state of a change")
-        parsed_changes.append(RawChange(ids[logged], key_group, change))
-    if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
+        parsed_changes.append(RawChange(state_index_by_id[state_id], key_group, change))
+    if not keyed_header.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
         return
-    for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).remaining():
-        for start, limit, end, group in zip(
+    for records in Overlay(parsed_changes, keyed_header, _MAX_PARALLELISM).remaining():
+        for key_start, key_end, end, group in zip(
             records.key_starts.tolist(),
             records.key_ends.tolist(),
             records.ends.tolist(),
             records.groups.tolist(),
             strict=True,
         ):
-            assert 0 < start <= limit <= limit + 4 <= end <= len(records.data)
-            assert int.from_bytes(records.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
+            assert 0 < key_start <= key_end <= key_end + 4 <= end <= len(records.data)
+            assert int.from_bytes(records.data[key_end : key_end + 4].tobytes(), "big") == end - key_end - 4
             assert 0 <= group < _MAX_PARALLELISM
 
 

@@ -26,7 +26,7 @@ from support.pipeline import move, plan_rescale
 from support.snapshots import directory
 
 _CLAIM, _HANDLES, _ONE_HANDLE = range(3)
-_LARGEST_SEED = 6 * 1024
+_LARGEST_SEED_BYTES = 6 * 1024
 _SOURCES = ("2-clicks", "2-rocksdb-native")
 
 
@@ -54,42 +54,51 @@ def _runs() -> tuple[_Run, ...]:
 
 def _seeds() -> Iterator[bytes]:
     """Yield seeds: kind, number of the run, of the document and of the handle, and bytes."""
-    for number, run in enumerate(_runs()):
-        yield bytes((_CLAIM, number, 0, 0)) + run.claim
-        for at, handles in enumerate(run.handles):
-            if len(document := msgspec.json.encode(handles, order="deterministic")) <= _LARGEST_SEED:
-                yield bytes((_HANDLES, number, at, 0)) + document
-            for which, written in enumerate(handles.handles[:3]):
-                yield bytes((_ONE_HANDLE, number, at, which)) + written.handle
+    for run_index, run in enumerate(_runs()):
+        yield bytes((_CLAIM, run_index, 0, 0)) + run.claim
+        for handles_index, handles in enumerate(run.handles):
+            if len(document := msgspec.json.encode(handles, order="deterministic")) <= _LARGEST_SEED_BYTES:
+                yield bytes((_HANDLES, run_index, handles_index, 0)) + document
+            for handle_index, entry in enumerate(handles.handles[:3]):
+                yield bytes((_ONE_HANDLE, run_index, handles_index, handle_index)) + entry.handle
 
 
 def _look(data: bytes) -> None:
     head, data = data[:4].ljust(4, b"\0"), data[4:]
     run = _runs()[head[1] % len(_SOURCES)]
     if head[0] % 3 == _CLAIM:
-        place = Path(places_of(run.plan).claim)
+        claim_path = Path(places_of(run.plan).claim)
         try:
-            place.write_bytes(data)
+            claim_path.write_bytes(data)
             claim_on(run.plan.target)
         finally:
-            place.write_bytes(run.claim)
+            claim_path.write_bytes(run.claim)
         return
-    at = head[2] % len(run.handles)
-    if head[0] % 3 == _ONE_HANDLE and run.handles[at].handles:
-        data = msgspec.json.encode(_with_handle(run.handles[at], head[3], data), order="deterministic")
-    Path(places_of(run.plan).written_handles(run.handles[at].step)).write_bytes(data)
-    written = read_handles(run.plan, run.handles[at].step)
+    handles_index = head[2] % len(run.handles)
+    if head[0] % 3 == _ONE_HANDLE and run.handles[handles_index].handles:
+        data = msgspec.json.encode(
+            _with_replaced_handle(run.handles[handles_index], head[3], data), order="deterministic"
+        )
+    Path(places_of(run.plan).written_handles(run.handles[handles_index].step)).write_bytes(data)
+    written = read_handles(run.plan, run.handles[handles_index].step)
     assert written is not None
     assert all(size >= 0 for size in written.files.values())
     read_metadata(
-        build_candidate(run.source, run.plan, [*run.handles[:at], written, *run.handles[at + 1 :]]), "candidate"
+        build_candidate(
+            run.source, run.plan, [*run.handles[:handles_index], written, *run.handles[handles_index + 1 :]]
+        ),
+        "candidate",
     )
 
 
-def _with_handle(handles: WrittenHandles, which: int, data: bytes) -> WrittenHandles:
-    which %= len(handles.handles)
-    changed = (*handles.handles[:which], handles.handles[which]._replace(handle=data), *handles.handles[which + 1 :])
-    return WrittenHandles(handles.step, handles.plan, changed)
+def _with_replaced_handle(handles: WrittenHandles, handle_index: int, data: bytes) -> WrittenHandles:
+    handle_index %= len(handles.handles)
+    changed_handles = (
+        *handles.handles[:handle_index],
+        handles.handles[handle_index]._replace(handle=data),
+        *handles.handles[handle_index + 1 :],
+    )
+    return WrittenHandles(handles.step, handles.plan, changed_handles)
 
 
 SUBJECT = Subject(_seeds, _look, (IntegrityError, RequestError, SnapshotError, UnsupportedError, StoreError))

@@ -26,11 +26,11 @@ _KEY = bytes(range(24))
 
 def keyed_headers() -> Iterator[bytes]:
     """Yield the keyed header of each committed snapshot once, small ones first."""
-    streams = {keyed.stream.header for keyed in keyed_streams()}
-    databases = {
+    stream_headers = {keyed.stream.header for keyed in keyed_streams()}
+    database_headers = {
         database.header for name in names() for operator in opened(name).operators for database in operator.databases
     }
-    yield from sorted((streams | databases) - {b""}, key=lambda header: (len(header), header))
+    yield from sorted((stream_headers | database_headers) - {b""}, key=lambda header: (len(header), header))
 
 
 def _seeds() -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from rescale.flink.keyed.timers.heap_timers import read_services, services_of, t
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from support.snapshots import keyed_streams, names, opened
 
-_LARGEST_SEED = 2048
+_LARGEST_SEED_BYTES = 2048
 _TIMERS = 1
 
 
@@ -24,17 +24,19 @@ def _seeds() -> Iterator[bytes]:
     """
     for keyed in keyed_streams():
         if keyed.stream.framing is Framing.HEAP:
-            groups = [(number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED]
-            for key_group, content in (*groups[:1], *groups[-1:]):
+            small_groups = [
+                (number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED_BYTES
+            ]
+            for key_group, content in (*small_groups[:1], *small_groups[-1:]):
                 yield joined(bytes((0, 50)) + key_group.to_bytes(2, "big"), keyed.stream.header, content)
     for name in names():
         for operator in opened(name).operators:
             for stream in operator.raw_keyed:
                 if stream.timer_services:
-                    yield from _timers(name, stream)
+                    yield from _timer_seeds(name, stream)
 
 
-def _timers(name: str, stream: object) -> Iterator[bytes]:
+def _timer_seeds(name: str, stream: object) -> Iterator[bytes]:
     from support.snapshots import Keyed
 
     keyed = Keyed(name, opened(name), stream)  # type: ignore[arg-type]
@@ -45,33 +47,39 @@ def _timers(name: str, stream: object) -> Iterator[bytes]:
 def _look(data: bytes) -> None:
     head, header, content = parts_of(data, 3)
     head = head.ljust(4, b"\0")
-    size, key_group = head[1] + 1, int.from_bytes(head[2:4], "big") & 0x7FFF
-    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    chunk_size, key_group = head[1] + 1, int.from_bytes(head[2:4], "big") & 0x7FFF
+    chunks = [content[at : at + chunk_size] for at in range(0, len(content), chunk_size)]
     if head[0] & _TIMERS:
         services = read_services(content, 2)
         if not services:
             return
         timers_header = timer_header(services)
         assert services_of(timers_header) == services
-        _counts_of_batches(TimerReader(timers_header, 32768).read([(key_group, chunks)]), key_group, len(content))
+        _checked_record_counts(TimerReader(timers_header, 32768).read([(key_group, chunks)]), key_group, len(content))
         return
-    read = read_keyed_header(header, "header")
-    whole = sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))
-    assert whole == sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, [content])]), key_group, None))
-    _counts_of_batches(HeapReader(read, 128, reads_whole_entries=True).read([(key_group, chunks)]), key_group, None)
+    keyed_header = read_keyed_header(header, "header")
+    record_count = sum(
+        _checked_record_counts(HeapReader(keyed_header, 32768).read([(key_group, chunks)]), key_group, None)
+    )
+    assert record_count == sum(
+        _checked_record_counts(HeapReader(keyed_header, 32768).read([(key_group, [content])]), key_group, None)
+    )
+    _checked_record_counts(
+        HeapReader(keyed_header, 128, reads_whole_entries=True).read([(key_group, chunks)]), key_group, None
+    )
 
 
-def _counts_of_batches(batches: Iterable[Records], key_group: int, most: int | None) -> list[int]:
+def _checked_record_counts(batches: Iterable[Records], key_group: int, most_records: int | None) -> list[int]:
     """Check the batches, and return the number of records in each."""
-    sizes = []
+    record_counts = []
     for records in batches:
         columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends, records.groups))
-        for begin, limit, end, group in zip(*columns, strict=True):
-            assert 0 <= begin <= limit <= end <= len(records.data)
+        for key_start, key_end, end, group in zip(*columns, strict=True):
+            assert 0 <= key_start <= key_end <= end <= len(records.data)
             assert group == key_group
-        sizes.append(len(records))
-    assert most is None or sum(sizes) <= most
-    return sizes
+        record_counts.append(len(records))
+    assert most_records is None or sum(record_counts) <= most_records
+    return record_counts
 
 
 SUBJECT = Subject(_seeds, _look)

@@ -11,7 +11,7 @@ from rescale.flink.encoding.java_serialization import STREAM_HEADER, read_java_o
 from rescale.flink.metadata.properties import read_properties
 from support.snapshots import FIXTURES
 
-_LONGEST = 4096
+_LONGEST_SEED_BYTES = 4096
 _PROPERTIES = b"CheckpointProperties"
 
 
@@ -21,7 +21,7 @@ def _seeds() -> Iterator[bytes]:
     for data in (*keyed_headers(), *(path.read_bytes() for path in sorted(FIXTURES.glob("*/snapshot/_metadata")))):
         at = data.find(STREAM_HEADER)
         while at >= 0:
-            seeds.add(data[at : at + _LONGEST])
+            seeds.add(data[at : at + _LONGEST_SEED_BYTES])
             at = data.find(STREAM_HEADER, at + 1)
     yield from sorted(seeds, key=lambda data: (_PROPERTIES not in data[:80], len(data), data))
 

@@ -39,15 +39,15 @@ class _Database(NamedTuple):
 @cache
 def _databases() -> tuple[_Database, ...]:
     """Return real databases, and one with uncompressed blocks, in which the bytes of an input reach the rows."""
-    real = [databases(name)[0] for name in _SNAPSHOTS]
+    real_databases = [databases(name)[0] for name in _SNAPSHOTS]
     return (
-        *(_Database(stored.files, stored.states, stored.key_groups) for stored in real),
+        *(_Database(stored.files, stored.states, stored.key_groups) for stored in real_databases),
         _Database(unpacked_database(), ["state"], KeyGroupRange(0, 127)),
     )
 
 
 @cache
-def _scratch() -> Path:
+def _scratch_folder() -> Path:
     folder = tempfile.mkdtemp(prefix="rescale-fuzzing-")
     register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
@@ -55,40 +55,42 @@ def _scratch() -> Path:
 
 def _seeds() -> Iterator[bytes]:
     """Yield seeds: number of the database, number of the SST file, and its bytes."""
-    for number, database in enumerate(_databases()):
-        for at, file in enumerate(database.tables):
-            yield bytes((number, at)) + read_file(file)
+    for database_index, database in enumerate(_databases()):
+        for file_index, file in enumerate(database.tables):
+            yield bytes((database_index, file_index)) + read_file(file)
 
 
 def _look(data: bytes) -> None:
     head, data = data[:2].ljust(2, b"\0"), data[2:]
     database = _databases()[head[0] % len(_databases())]
-    chosen = database.tables[head[1] % len(database.tables)]
+    replaced_table = database.tables[head[1] % len(database.tables)]
     sealing = Sealing(data)
     with patch.object(table, "uncompressed_content", sealing.unpacked), suppress(RescaleError):
         read_table(data)
-    files = _with_table(database, chosen, bytes(sealing.data))
+    files = _with_replaced_table(database, replaced_table, bytes(sealing.data))
     try:
-        read_rows(files, database.states, database.key_groups, 128, _scratch())
+        read_rows(files, database.states, database.key_groups, 128, _scratch_folder())
     except AssertionError:  # rows are not unique in a file whose keys have no order
         raise SnapshotError("the rows are not in the order of their keys") from None
 
 
-def _with_table(database: _Database, chosen: StoredFile, data: bytes) -> list[StoredFile]:
+def _with_replaced_table(database: _Database, replaced_table: StoredFile, data: bytes) -> list[StoredFile]:
     """Return the files with one table replaced, and its new size in the MANIFEST."""
     files = []
     for file in database.files:
-        if file == chosen:
+        if file == replaced_table:
             files.append(replace(file, data=data, length=len(data), start=0))
         elif file.name.startswith("MANIFEST"):
-            manifest = write_manifest(_resized(read_manifest(read_file(file), ""), chosen.name, len(data)), "")
+            manifest = write_manifest(
+                _with_file_size(read_manifest(read_file(file), ""), replaced_table.name, len(data)), ""
+            )
             files.append(replace(file, data=manifest, length=len(manifest)))
         else:
             files.append(file)
     return files
 
 
-def _resized(manifest: Manifest, name: str, size: int) -> Manifest:
+def _with_file_size(manifest: Manifest, name: str, size: int) -> Manifest:
     families = tuple(
         replace(family, files=tuple(replace(file, size=size) if file.name == name else file for file in family.files))
         for family in manifest.column_families

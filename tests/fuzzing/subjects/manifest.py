@@ -23,8 +23,8 @@ def _seeds() -> Iterator[bytes]:
                 data = read_file(file)
                 yield bytes((_AS_IT_STANDS,)) + data
                 payloads = [record.payload for record in read_log(data, "MANIFEST")][:_MOST_RECORDS]
-                framed = b"".join(len(payload).to_bytes(2, "big") + payload for payload in payloads)
-                yield bytes((_RECORDS, len(payloads))) + framed
+                framed_payloads = b"".join(len(payload).to_bytes(2, "big") + payload for payload in payloads)
+                yield bytes((_RECORDS, len(payloads))) + framed_payloads
             elif file.name == "CURRENT":
                 yield bytes((_CURRENT,)) + read_file(file)
 
@@ -35,11 +35,11 @@ def _look(data: bytes) -> None:
         read_current(data, "CURRENT")
         return
     if kind == _RECORDS:
-        number = data[0] % _MOST_RECORDS + 1 if data else 1
-        data = log(*parts_of(data[1:], number))
+        record_count = data[0] % _MOST_RECORDS + 1 if data else 1
+        data = log(*parts_of(data[1:], record_count))
     manifest = read_manifest(data, "MANIFEST")
-    written = write_manifest(manifest, "MANIFEST")
-    assert read_manifest(written, "MANIFEST") == manifest
+    written_manifest = write_manifest(manifest, "MANIFEST")
+    assert read_manifest(written_manifest, "MANIFEST") == manifest
 
 
 SUBJECT = Subject(_seeds, _look)

@@ -10,12 +10,12 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from support.snapshots import FIXTURES
 
-_LARGEST_SEED = 12 * 1024
+_LARGEST_SEED_BYTES = 12 * 1024
 
 
 def _seeds() -> Iterator[bytes]:
     for path in sorted(FIXTURES.glob("**/_metadata")):
-        if path.stat().st_size <= _LARGEST_SEED:
+        if path.stat().st_size <= _LARGEST_SEED_BYTES:
             yield path.read_bytes()
 
 

@@ -26,12 +26,12 @@ class _Watch:
 
     def __init__(self) -> None:
         self.is_active = False
-        self.opened: list[str] = []
+        self.opened_paths: list[str] = []
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self.is_active and event == "open" and isinstance(arguments[0], str):
-            self.opened.append(arguments[0])
+            self.opened_paths.append(arguments[0])
 
 
 @cache
@@ -67,21 +67,23 @@ def _look(data: bytes) -> None:
     number = data[0] % len(_original_seeds()) if data else 0
     directory, watch = _directories()[number], _watch()
     (directory / "_metadata").write_bytes(data[1:])
-    job = _folder() / f"{number}" / "job"
-    watch.opened.clear()
+    job_folder = _folder() / f"{number}" / "job"
+    watch.opened_paths.clear()
     watch.is_active = True
     try:
         open_snapshot(str(directory))
-        plan = plan_rescale(str(directory), f"{job.parent}/target", ["3"])
+        plan = plan_rescale(str(directory), f"{job_folder.parent}/target", ["3"])
     finally:
         watch.is_active = False
-        assert not (outside := [path for path in watch.opened if _is_state(path) and not _is_in(path, job)]), outside
+        assert not (
+            outside_paths := [path for path in watch.opened_paths if _is_state(path) and not _is_in(path, job_folder)]
+        ), outside_paths
     assert plan_from_json(plan_to_json(plan), "plan") == plan
 
 
-def _is_in(path: str, job: Path) -> bool:
+def _is_in(path: str, job_folder: Path) -> bool:
     """Return whether `path` lies in the job's folder, or is the parent of the target."""
-    return Path(path).resolve().is_relative_to(job) or Path(path) == job.parent
+    return Path(path).resolve().is_relative_to(job_folder) or Path(path) == job_folder.parent
 
 
 def _is_state(path: str) -> bool:

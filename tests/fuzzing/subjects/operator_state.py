@@ -12,27 +12,29 @@ from rescale.flink.operator_state import element_extents, read_operator_state_he
 from support.snapshots import content, element_streams
 
 _MODES = list(DistributionMode)
-_LARGEST_SEED = 4096
+_LARGEST_SEED_BYTES = 4096
 
 
 def _seeds() -> Iterator[bytes]:
     """Yield seeds: mode and number of elements of each state, all offsets, and the bytes."""
     for element_stream in element_streams():
         stream = element_stream.stream
-        if stream.extent.length > _LARGEST_SEED:
+        if stream.extent.length > _LARGEST_SEED_BYTES:
             continue
         begin = stream.extent.start
-        table = bytes(byte for state in stream.states for byte in (_MODES.index(state.mode), len(state.elements)))
-        places = [element.start - begin for state in stream.states for element in state.elements]
-        yield joined(table, struct.pack(f">{len(places)}q", *places), content(element_stream.snapshot, stream.extent))
+        state_table = bytes(byte for state in stream.states for byte in (_MODES.index(state.mode), len(state.elements)))
+        offsets = [element.start - begin for state in stream.states for element in state.elements]
+        yield joined(
+            state_table, struct.pack(f">{len(offsets)}q", *offsets), content(element_stream.snapshot, stream.extent)
+        )
 
 
 def _look(data: bytes) -> None:
-    table, places, stream = parts_of(data, 3)
-    offsets = [place for (place,) in struct.iter_unpack(">q", places[: len(places) // 8 * 8])]
+    state_table, offset_bytes, stream = parts_of(data, 3)
+    offsets = [offset for (offset,) in struct.iter_unpack(">q", offset_bytes[: len(offset_bytes) // 8 * 8])]
     states = []
-    for number in range(len(table) // 2):
-        mode, count = _MODES[table[2 * number] % len(_MODES)], table[2 * number + 1]
+    for number in range(len(state_table) // 2):
+        mode, count = _MODES[state_table[2 * number] % len(_MODES)], state_table[2 * number + 1]
         states.append(OperatorStateOffsets(f"state {number}", mode, tuple(offsets[:count])))
         offsets = offsets[count:]
     extents = [extent for extents in element_extents(states, len(stream)) for extent in extents]
@@ -43,8 +45,8 @@ def _look(data: bytes) -> None:
     if header.compressed:
         for start, length in extents:
             element = stream[start : start + length]
-            whole = b"".join(decompressed([element], has_identifier=False))
-            assert whole == b"".join(decompressed([element[:7], element[7:]], has_identifier=False))
+            element_content = b"".join(decompressed([element], has_identifier=False))
+            assert element_content == b"".join(decompressed([element[:7], element[7:]], has_identifier=False))
 
 
 SUBJECT = Subject(_seeds, _look)

@@ -24,9 +24,9 @@ def _seeds() -> Iterator[bytes]:
 
 def _look(data: bytes) -> None:
     plan = plan_from_json(data, "plan")
-    again = plan_from_json(plan_to_json(plan), "plan")
-    assert again == plan
-    assert again.digest == plan.digest
+    reread_plan = plan_from_json(plan_to_json(plan), "plan")
+    assert reread_plan == plan
+    assert reread_plan.digest == plan.digest
 
 
 SUBJECT = Subject(_seeds, _look)

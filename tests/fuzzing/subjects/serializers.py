@@ -24,29 +24,29 @@ def _seeds() -> Iterator[bytes]:
     seen = set()
     for header in keyed_headers():
         try:
-            read = read_keyed_header(header, "header")
+            keyed_header = read_keyed_header(header, "header")
         except UnknownSerializerError:
             continue
         for snapshot in (
-            read.key_serializer,
-            *(serializer for state in read.states for _, serializer in state.serializers),
+            keyed_header.key_serializer,
+            *(serializer for state in keyed_header.states for _, serializer in state.serializers),
         ):
-            written = snapshot_bytes(snapshot)
-            if written not in seen:
-                seen.add(written)
-                yield joined(written, _VALUES)
+            snapshot_data = snapshot_bytes(snapshot)
+            if snapshot_data not in seen:
+                seen.add(snapshot_data)
+                yield joined(snapshot_data, _VALUES)
 
 
 def _look(data: bytes) -> None:
-    first, values = parts_of(data, 2)
-    reader = ByteReader(first, "header")
+    snapshot_data, values = parts_of(data, 2)
+    reader = ByteReader(snapshot_data, "header")
     snapshot = read_snapshot(reader)
-    assert snapshot_bytes(snapshot) == first[: reader.position]
+    assert snapshot_bytes(snapshot) == snapshot_data[: reader.position]
     type_name(snapshot)
     program = compile_program(snapshot)
     with np.errstate(over="ignore"):
-        ends, wrong = walk_values(program, np.frombuffer(values, np.uint8), 0, 5)
-    assert len(ends) == 5 or wrong
+        ends, error = walk_values(program, np.frombuffer(values, np.uint8), 0, 5)
+    assert len(ends) == 5 or error
     assert all(0 <= low <= high <= len(values) for low, high in zip([0, *ends.tolist()], ends.tolist(), strict=False))
     begin = 0
     for end in ends.tolist():

@@ -19,14 +19,14 @@ from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, written
 
 _AS_IT_STANDS, _SEALED = range(2)
-_LARGEST_SEED = 6 * 1024
+_LARGEST_SEED_BYTES = 6 * 1024
 MOST_BLOCKS = 50
 
 
-def tables() -> Iterator[bytes]:
+def small_tables() -> Iterator[bytes]:
     for name in (*SNAPSHOTS, "2-rocksdb-native", "1.20-rocksdb-3to2"):
         for file in databases(name)[0].files:
-            if file.name.endswith(".sst") and file.length <= _LARGEST_SEED:
+            if file.name.endswith(".sst") and file.length <= _LARGEST_SEED_BYTES:
                 yield read_file(file)
 
 
@@ -50,7 +50,7 @@ def unpacked_database() -> tuple[StoredFile, ...]:
 
 def _seeds() -> Iterator[bytes]:
     unpacked_tables = (read_file(file) for file in unpacked_database() if file.name.endswith(".sst"))
-    for data in (*tables(), *unpacked_tables):
+    for data in (*small_tables(), *unpacked_tables):
         yield bytes((_AS_IT_STANDS,)) + data
         yield bytes((_SEALED,)) + data
 
@@ -73,17 +73,17 @@ class Sealing:
 def read_table(data: bytes) -> None:
     """Read a file as far as Rescale's own reader can: range tombstones, index and rows."""
 
-    def read(start: int, size: int) -> bytes:
+    def read_range(start: int, size: int) -> bytes:
         assert 0 <= start <= start + size <= len(data)
         return data[start : start + size]
 
-    opened = SstTable(read, len(data), "000001.sst")
-    assert opened.index_size >= 0
-    for _ in opened.range_tombstones():
+    sst_table = SstTable(read_range, len(data), "000001.sst")
+    assert sst_table.index_size >= 0
+    for _ in sst_table.range_tombstones():
         pass
-    for number, entry in enumerate(opened.index_entries()):
+    for number, entry in enumerate(sst_table.index_entries()):
         if number < MOST_BLOCKS:
-            for row in opened.rows(entry.handle):
+            for row in sst_table.rows(entry.handle):
                 assert row.sequence >= 0
 
 
