@@ -27,8 +27,8 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print all histories, not only broken ones")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
-        again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+        command = [sys.executable, "-m", "simulation", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
     seeds: Sequence[int] = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.native:
         seeds = [*filter(has_native_state, seeds)]
@@ -39,20 +39,24 @@ def main() -> int:
 
 def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> int:
     """Play histories, print how they ended, and return the exit code."""
-    begun, begun_at = _processor_seconds(), time.monotonic()
+    cpu_seconds_before, clock_seconds_before = _processor_seconds(), time.monotonic()
     total = Tally()
     for tally in side_by_side(partial(play_all, verbose=verbose), chunks(seeds), workers):
         total.add(tally)
-        print(*tally.reported, sep="\n", end="\n" if tally.reported else "", flush=True)
-    used, passed = _processor_seconds() - begun, time.monotonic() - begun_at
+        print(*tally.reports, sep="\n", end="\n" if tally.reports else "", flush=True)
+    cpu_seconds, clock_seconds = _processor_seconds() - cpu_seconds_before, time.monotonic() - clock_seconds_before
     print(
-        f"{len(seeds)} histories in {used:.1f} s of CPU time, {len(seeds) / used:.1f} a second; it took {passed:.0f} s"
+        f"{len(seeds)} histories in {cpu_seconds:.1f} s of CPU time, {len(seeds) / cpu_seconds:.1f} a second; "
+        f"it took {clock_seconds:.0f} s"
     )
-    for title, counts in (("how they ended", total.outcomes), ("what went wrong on the way", total.injected)):
+    for title, counts in (("how they ended", total.outcomes), ("what went wrong on the way", total.event_counts)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
-    if total.broken:
-        print(f"{len(total.broken)} broke a promise; again: python -m simulation --seeds 1 --first {total.broken[0]}")
-    return 1 if total.broken else 0
+    if total.broken_seeds:
+        print(
+            f"{len(total.broken_seeds)} broke a promise; "
+            f"again: python -m simulation --seeds 1 --first {total.broken_seeds[0]}"
+        )
+    return 1 if total.broken_seeds else 0
 
 
 def _processor_seconds() -> float:
@@ -64,19 +68,19 @@ def _hunt(seeds: Sequence[int], workers: int) -> int:
     """Plant bugs, print for each how it was found, and return the exit code."""
     from simulation.bugs.table import BUGS, COVERED_ELSEWHERE, hunt_by_name
 
-    missed = []
+    missed_bugs = []
     names = [bug.name for bug in BUGS]
-    for name, outcome in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
+    for name, catch in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
         if name in COVERED_ELSEWHERE:
             print(f"{name}\n    no history: {COVERED_ELSEWHERE[name]}", flush=True)
-        elif outcome is None:
-            missed.append(name)
+        elif catch is None:
+            missed_bugs.append(name)
             print(f"{name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
         else:
-            said = outcome.broken.replace("\n", " ")[:160]
-            print(f"{name}\n    seed {outcome.seed}, history {outcome.played}: {said}", flush=True)
-    print(f"{len(BUGS)} bugs planted; {len(COVERED_ELSEWHERE)} are left to other checks; not found: {missed or 0}")
-    return 1 if missed else 0
+            message = catch.broken_promise.replace("\n", " ")[:160]
+            print(f"{name}\n    seed {catch.seed}, history {catch.histories_played}: {message}", flush=True)
+    print(f"{len(BUGS)} bugs planted; {len(COVERED_ELSEWHERE)} are left to other checks; not found: {missed_bugs or 0}")
+    return 1 if missed_bugs else 0
 
 
 if __name__ == "__main__":

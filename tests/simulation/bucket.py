@@ -25,10 +25,10 @@ from simulation.clock import Clock
 from simulation.stored import Body, StoredObject, Upload, etag_of
 
 BUCKET = "sim"
-SMALLEST_PART = 200
+SMALLEST_PART_BYTES = 200
 """Least bytes of a part, except the last; Amazon's S3 requires 5 MiB."""
 
-_PAGE = 7
+_PAGE_LENGTH = 7
 
 
 class Bucket:
@@ -47,8 +47,8 @@ class Bucket:
         """Versions that were deleted for good."""
         self.uploads: dict[str, Upload] = {}
         self._clock = clock
-        self._modified: dict[str, datetime] = {}
-        self.by = ""
+        self._modified_at: dict[str, datetime] = {}
+        self.requester = ""
         """Name of the process that makes the current request."""
         self._upload_count = 0
         self._keeps_versions = keeps_versions
@@ -61,9 +61,9 @@ class Bucket:
         return any(key.endswith(".rescale/certificate.json") for key in self.objects)
 
     def put(self, key: str, data: bytes) -> None:
-        self._keep(key, StoredObject(data, etag_of(data)))
+        self._store(key, StoredObject(data, etag_of(data)))
 
-    def below(self, directory: str) -> dict[str, bytes]:
+    def data_below(self, directory: str) -> dict[str, bytes]:
         """Return the bytes of the objects in a directory, by their names in it."""
         prefix = f"{directory}/"
         return {k.removeprefix(prefix): stored.data for k, stored in self.objects.items() if k.startswith(prefix)}
@@ -72,28 +72,28 @@ class Bucket:
         """Delete the object as a request without a version does."""
         self.objects.pop(key, None)
         if self._keeps_versions:
-            self.versions.setdefault(key, {})[self._new_id()] = None
+            self.versions.setdefault(key, {})[self._new_version_id()] = None
 
     def rot(self, key: str, stored: StoredObject) -> None:
         """Replace the bytes of the newest version, but not its id and its ETag."""
         self.objects[key] = stored
         if self._keeps_versions:
-            self.versions[key][self._newest(key)] = stored
+            self.versions[key][self._newest_id(key)] = stored
 
-    def history(self, prefix: str) -> dict[str, StoredObject | None]:
+    def versions_below(self, prefix: str) -> dict[str, StoredObject | None]:
         """Return every version below the prefix, by its key and its id, joined by a space."""
-        below = ((key, versions) for key, versions in self.versions.items() if key.startswith(prefix))
-        return {f"{key} {number}": stored for key, versions in below for number, stored in versions.items()}
+        matching = ((key, versions) for key, versions in self.versions.items() if key.startswith(prefix))
+        return {f"{key} {version_id}": stored for key, versions in matching for version_id, stored in versions.items()}
 
     def head_object(
         self, *, Key: str, ChecksumMode: str | None = None, VersionId: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        stored = self._stored("HeadObject", Key, VersionId)
-        answer = {"ContentLength": len(stored.data), "ETag": stored.etag, "LastModified": self._modified[Key]}
+        stored = self._stored_object("HeadObject", Key, VersionId)
+        answer = {"ContentLength": len(stored.data), "ETag": stored.etag, "LastModified": self._modified_at[Key]}
         if self.has_checksums and ChecksumMode == "ENABLED":
             crc = base64.b64encode(crc64(stored.as_put).to_bytes(8, "big")).decode()
             answer |= {"ChecksumCRC64NVME": crc, "ChecksumType": "FULL_OBJECT"}
-        return answer | self._version(Key, VersionId) if self._keeps_versions else answer
+        return answer | self._version_field(Key, VersionId) if self._keeps_versions else answer
 
     def get_object(
         self,
@@ -104,17 +104,17 @@ class Bucket:
         VersionId: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        stored = self._stored("GetObject", Key, VersionId)
+        stored = self._stored_object("GetObject", Key, VersionId)
         if IfMatch is not None and IfMatch.strip('"') != stored.etag.strip('"'):
-            raise refused("GetObject", 412, "PreconditionFailed")
+            raise refusal("GetObject", 412, "PreconditionFailed")
         data = stored.data
         if Range is not None:
             first, last = map(int, Range.removeprefix("bytes=").split("-"))
             if first >= len(data):
-                raise refused("GetObject", 416, "InvalidRange")
+                raise refusal("GetObject", 416, "InvalidRange")
             data = data[first : last + 1]
         answer = {"ContentLength": len(data), "ETag": stored.etag, "Body": Body(data)}
-        return answer | self._version(Key, VersionId) if self._keeps_versions else answer
+        return answer | self._version_field(Key, VersionId) if self._keeps_versions else answer
 
     def put_object(
         self,
@@ -125,15 +125,15 @@ class Bucket:
         **_: Any,
     ) -> dict[str, Any]:
         if IfNoneMatch is not None and Key in self.objects:
-            raise refused("PutObject", 412, "PreconditionFailed")
+            raise refusal("PutObject", 412, "PreconditionFailed")
         self.put(Key, bytes(Body))
-        return {"ETag": self.objects[Key].etag} | self._version(Key)
+        return {"ETag": self.objects[Key].etag} | self._version_field(Key)
 
     def delete_object(self, *, Key: str, VersionId: str | None = None, **_: Any) -> dict[str, Any]:
         if VersionId is not None:
             return self._delete_version(Key, VersionId)
         self.remove(Key)
-        return {"DeleteMarker": True} | self._version(Key) if self._keeps_versions else {}
+        return {"DeleteMarker": True} | self._version_field(Key) if self._keeps_versions else {}
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         listed = [
@@ -141,22 +141,22 @@ class Bucket:
             for key, stored in sorted(self.objects.items())
             if key.startswith(Prefix)
         ]
-        return iter([{"Contents": listed[i : i + _PAGE]} for i in range(0, len(listed), _PAGE)] or [{}])
+        return iter([{"Contents": listed[i : i + _PAGE_LENGTH]} for i in range(0, len(listed), _PAGE_LENGTH)] or [{}])
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         """Yield one page, with the newest version of each key first."""
         by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
         for key, versions in sorted(self.versions.items()):
             if key.startswith(Prefix):
-                for number, stored in reversed(versions.items()):
-                    listed = {"Key": key, "VersionId": number, "IsLatest": number == self._newest(key)}
+                for version_id, stored in reversed(versions.items()):
+                    listed = {"Key": key, "VersionId": version_id, "IsLatest": version_id == self._newest_id(key)}
                     by_kind["Versions" if stored is not None else "DeleteMarkers"].append(listed)
         return iter([{kind: listed for kind, listed in by_kind.items() if listed}])
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self._upload_count += 1
         upload_id = f"upload-{self._upload_count}"
-        self.uploads[upload_id] = Upload(Key, self.by)
+        self.uploads[upload_id] = Upload(Key, self.requester)
         return {"UploadId": upload_id}
 
     def upload_part(
@@ -172,8 +172,8 @@ class Bucket:
         return {"ETag": part.etag}
 
     def copy_object(self, *, Key: str, CopySource: Mapping[str, str], **how: Any) -> dict[str, Any]:
-        self.put(Key, self._to_copy("CopyObject", CopySource, **how))
-        return {"CopyObjectResult": {"ETag": self.objects[Key].etag}} | self._version(Key)
+        self.put(Key, self._data_to_copy("CopyObject", CopySource, **how))
+        return {"CopyObjectResult": {"ETag": self.objects[Key].etag}} | self._version_field(Key)
 
     def upload_part_copy(
         self,
@@ -184,10 +184,10 @@ class Bucket:
         CopySourceRange: str,
         **how: Any,
     ) -> dict[str, Any]:
-        data = self._to_copy("UploadPartCopy", CopySource, **how)
+        data = self._data_to_copy("UploadPartCopy", CopySource, **how)
         first, last = map(int, CopySourceRange.removeprefix("bytes=").split("-"))
         if last >= len(data):
-            raise refused("UploadPartCopy", 416, "InvalidRange")
+            raise refusal("UploadPartCopy", 416, "InvalidRange")
         answer = self.upload_part(UploadId=UploadId, PartNumber=PartNumber, Body=data[first : last + 1])
         return {"CopyPartResult": answer}
 
@@ -204,82 +204,82 @@ class Bucket:
         for wanted in MultipartUpload["Parts"]:
             part = uploaded.get(wanted["PartNumber"])
             if part is None or part.etag != wanted["ETag"]:
-                raise refused("CompleteMultipartUpload", 400, "InvalidPart")
+                raise refusal("CompleteMultipartUpload", 400, "InvalidPart")
             parts.append(part)
-        if not parts or any(len(part.data) < SMALLEST_PART for part in parts[:-1]):
-            raise refused("CompleteMultipartUpload", 400, "EntityTooSmall")
+        if not parts or any(len(part.data) < SMALLEST_PART_BYTES for part in parts[:-1]):
+            raise refusal("CompleteMultipartUpload", 400, "EntityTooSmall")
         digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
         etag = f'"{hashlib.md5(digests).hexdigest()}-{len(parts)}"'
-        self._keep(Key, StoredObject(b"".join(part.data for part in parts), etag))
+        self._store(Key, StoredObject(b"".join(part.data for part in parts), etag))
         del self.uploads[UploadId]
-        return {"ETag": etag} | self._version(Key)
+        return {"ETag": etag} | self._version_field(Key)
 
     def list_multipart_uploads(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         listed = [
             {"Key": upload.key, "UploadId": i} for i, upload in self.uploads.items() if upload.key.startswith(Prefix)
         ]
-        return iter([{"Uploads": listed[i : i + _PAGE]} for i in range(0, len(listed), _PAGE)] or [{}])
+        return iter([{"Uploads": listed[i : i + _PAGE_LENGTH]} for i in range(0, len(listed), _PAGE_LENGTH)] or [{}])
 
     def abort_multipart_upload(self, *, UploadId: str, **_: Any) -> dict[str, Any]:
         self._upload("AbortMultipartUpload", UploadId)
         del self.uploads[UploadId]
         return {}
 
-    def _keep(self, key: str, stored: StoredObject) -> None:
-        self.objects[key], self._modified[key] = stored, self._clock.now(UTC)
+    def _store(self, key: str, stored: StoredObject) -> None:
+        self.objects[key], self._modified_at[key] = stored, self._clock.now(UTC)
         if self._keeps_versions:
-            self.versions.setdefault(key, {})[self._new_id()] = stored
+            self.versions.setdefault(key, {})[self._new_version_id()] = stored
 
-    def _stored(self, operation: str, key: str, version: str | None = None) -> StoredObject:
-        if version is not None:
-            if version not in self.versions.get(key, ()):
-                raise refused(operation, 404, "NoSuchVersion")
-            stored = self.versions[key][version]
+    def _stored_object(self, operation: str, key: str, version_id: str | None = None) -> StoredObject:
+        if version_id is not None:
+            if version_id not in self.versions.get(key, ()):
+                raise refusal(operation, 404, "NoSuchVersion")
+            stored = self.versions[key][version_id]
             if stored is None:
-                raise refused(operation, 405, "MethodNotAllowed")
+                raise refusal(operation, 405, "MethodNotAllowed")
             return stored
         if key not in self.objects:
-            raise refused(operation, 404, "NoSuchKey")
+            raise refusal(operation, 404, "NoSuchKey")
         return self.objects[key]
 
-    def _version(self, key: str, version: str | None = None) -> dict[str, Any]:
+    def _version_field(self, key: str, version_id: str | None = None) -> dict[str, Any]:
         """Return the field of an answer that names the version, if the bucket keeps versions."""
-        return {"VersionId": version or self._newest(key)} if self._keeps_versions else {}
+        return {"VersionId": version_id or self._newest_id(key)} if self._keeps_versions else {}
 
-    def _newest(self, key: str) -> str:
+    def _newest_id(self, key: str) -> str:
         return next(reversed(self.versions[key]))
 
-    def _new_id(self) -> str:
+    def _new_version_id(self) -> str:
         self._version_count += 1
         return f"version-{self._version_count}"
 
-    def _delete_version(self, key: str, version: str) -> dict[str, Any]:
+    def _delete_version(self, key: str, version_id: str) -> dict[str, Any]:
         """Delete a version for good; the version before it becomes the newest one again."""
         versions = self.versions.get(key, {})
-        if versions.pop(version, None) is not None:
-            self.deleted_versions.append(f"{key} {version}")
-        newest = versions[self._newest(key)] if versions else None
+        if versions.pop(version_id, None) is not None:
+            self.deleted_versions.append(f"{key} {version_id}")
+        newest = versions[self._newest_id(key)] if versions else None
         if newest is None:
             self.objects.pop(key, None)
         else:
             self.objects[key] = newest
-        return {"VersionId": version}
+        return {"VersionId": version_id}
 
-    def _to_copy(
+    def _data_to_copy(
         self, operation: str, source: Mapping[str, str], CopySourceIfMatch: str | None = None, **_: Any
     ) -> bytes:
-        stored = self._stored(operation, source["Key"], source.get("VersionId"))
+        stored = self._stored_object(operation, source["Key"], source.get("VersionId"))
         if CopySourceIfMatch is not None and CopySourceIfMatch.strip('"') != stored.etag.strip('"'):
-            raise refused(operation, 412, "PreconditionFailed")
+            raise refusal(operation, 412, "PreconditionFailed")
         return stored.data
 
     def _upload(self, operation: str, upload_id: str) -> Upload:
         if upload_id not in self.uploads:
-            raise refused(operation, 404, "NoSuchUpload")
+            raise refusal(operation, 404, "NoSuchUpload")
         return self.uploads[upload_id]
 
 
-def refused(operation: str, status: int, code: str) -> ClientError:
+def refusal(operation: str, status: int, code: str) -> ClientError:
     """Return the error that botocore raises if S3 answers an operation with this status and error code."""
     answer: Any = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 
 from rescale.flink.metadata.handles import ChangelogHandle, InMemoryChangelogHandle, Stream
-from simulation.headers import keyed_names, keyed_with
+from simulation.headers import keyed_header_with, keyed_state_names
 
 _CLEAR, _SET, _SET_INTERNAL, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 2, 3, 5, 8
 """Codes of `StateChangeOperation`."""
@@ -50,7 +50,7 @@ def _set_at(data: bytes, at: int) -> Iterator[Change]:
 def with_logged_states(header: bytes, changes: list[Change]) -> bytes:
     """Return the header of materialised state, followed by the states that are only in the log."""
     described = [change[5:-5] for group, change in changes if group == _METADATA_GROUP]
-    return keyed_with(header, described)
+    return keyed_header_with(header, described)
 
 
 def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, bytes]:
@@ -58,7 +58,7 @@ def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, byte
     for group, change in changes:
         if group == _METADATA_GROUP:
             assert change[0] == _METADATA
-            (name,) = keyed_names(change)
+            (name,) = keyed_state_names(change)
             names[struct.unpack(">h", change[-3:-1])[0]] = name
             lists |= {name} if _IS_LIST.search(change) else set()
             continue

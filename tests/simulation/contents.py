@@ -27,7 +27,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_metadata
 from simulation.changelogs import changes_of, with_logged_states
-from simulation.headers import keyed_without, operator_without
+from simulation.headers import keyed_header_without, operator_header_without
 from simulation.native_databases import UnreadableError
 from simulation.rows import KeyedRows, Kind, assert_same, keyed_rows, kind_of, own_rows, states_in
 
@@ -60,16 +60,19 @@ class Contents:
 
     def apply_surgery(self, renames: Sequence[str], drops: Sequence[str], state_drops: Sequence[str] = ()) -> None:
         """Rename and drop operators, and drop some states (`UID:NAME`); uids are those before the renaming."""
-        new = {id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)}
+        new_id_by_old_id = {
+            id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)
+        }
         dropped = {id_of_uid(uid) for uid in drops}
         stay = (operator for operator in self.metadata.operators if operator.operator_id not in dropped)
         operators = tuple(
-            replace(operator, operator_id=new.get(operator.operator_id, operator.operator_id)) for operator in stay
+            replace(operator, operator_id=new_id_by_old_id.get(operator.operator_id, operator.operator_id))
+            for operator in stay
         )
         self.metadata = replace(self.metadata, operators=operators)
         for uid, _, name in (drop.partition(":") for drop in state_drops):
             operator_id = id_of_uid(uid)
-            self._dropped_states[new.get(operator_id, operator_id)].add(name)
+            self._dropped_states[new_id_by_old_id.get(operator_id, operator_id)].add(name)
 
     def keyed(self, operator: OperatorState, field: str) -> list[KeyedGroups]:
         return [self._keyed(i, handle) for i, handle in self.handles(operator, field)]
@@ -78,16 +81,16 @@ class Contents:
         dropped_names = self._dropped_states[operator.operator_id]
         streams = [self._elements(i, handle) for i, handle in self.handles(operator, field)]
         return [
-            _without(stream, dropped_names)
+            _without_states(stream, dropped_names)
             for stream in streams
             if not dropped_names or state_names(stream) - dropped_names
         ]
 
-    def names(self) -> set[str]:
+    def file_names(self) -> set[str]:
         """Return the names of all files in the snapshot's directory that handles point to."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, RelativeFileStream)}
 
-    def elsewhere(self) -> set[str]:
+    def uris_elsewhere(self) -> set[str]:
         """Return the URIs of all files outside of the snapshot's directory that handles point to."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, FileStream)}
 
@@ -109,7 +112,7 @@ class Contents:
             return []
         return [
             stream._replace(
-                header=keyed_without(stream.header, dropped_names),
+                header=keyed_header_without(stream.header, dropped_names),
                 rows=[(row, value) for row, value in stream.rows if row[0] not in dropped_names],
             )
             for stream in streams
@@ -179,7 +182,7 @@ class Contents:
     def has_changelogs(self, operator: OperatorState) -> bool:
         return any(isinstance(handle, ChangelogHandle) for _, handle in self.handles(operator, "managed_keyed"))
 
-    def backends(self) -> list[str]:
+    def backend_ids(self) -> list[str]:
         """Return the backend ids of all RocksDB directories."""
         handles = [h for operator in self.metadata.operators for _, h in self.handles(operator, "managed_keyed")]
         return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
@@ -192,12 +195,12 @@ class Contents:
 
     def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> KeyedGroups:
         data = self._bytes(handle.stream)
-        first, absent = handle.first_key_group, (-1, 0) if data else (-1,)
-        begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent or _is_raw(handle, o)]
+        first, absent_offsets = handle.first_key_group, (-1, 0) if data else (-1,)
+        begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent_offsets or _is_raw(handle, o)]
         ends = [*(offset for offset, _ in begins), len(data)][1:]
         groups = {group: data[begin:end] for (begin, group), end in zip(begins, ends, strict=True)}
-        own = list(range(first, first + len(handle.offsets)))
-        return KeyedGroups(subtask, own, data[: begins[0][0]] if begins else data, groups)
+        own_groups = list(range(first, first + len(handle.offsets)))
+        return KeyedGroups(subtask, own_groups, data[: begins[0][0]] if begins else data, groups)
 
     def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
         data = self._bytes(handle.stream)
@@ -212,8 +215,8 @@ class Contents:
         if isinstance(stream, InlineStream):
             return stream.data
         assert isinstance(stream, RelativeFileStream | FileStream)
-        place = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
-        data = place.get(stream.path)
+        data_by_path = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
+        data = data_by_path.get(stream.path)
         assert_same(f"size of {stream.path}", stream.size, None if data is None else len(data))
         return data or b""
 
@@ -222,11 +225,11 @@ def state_names(stream: Elements) -> set[str]:
     return {name for name, _ in stream.states}
 
 
-def _without(stream: Elements, names: Collection[str]) -> Elements:
+def _without_states(stream: Elements, names: Collection[str]) -> Elements:
     if not names:
         return stream
     states = {state: elements for state, elements in stream.states.items() if state[0] not in names}
-    return stream._replace(header=operator_without(stream.header, names), states=states)
+    return stream._replace(header=operator_header_without(stream.header, names), states=states)
 
 
 def _streams(handle: Any) -> list[Stream]:

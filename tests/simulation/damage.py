@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from simulation.bucket import Bucket
-from simulation.neighbours import OBJECTS
+from simulation.neighbours import FOREIGN_OBJECTS
 from simulation.stored import StoredObject
 from simulation.toxics import flipped
 
-_KEPT = ("source/", "base/")
+_KEPT_PREFIXES = ("source/", "base/")
 """Prefixes of the keys of files that a result may contain unchanged."""
 
 
@@ -19,22 +19,23 @@ _KEPT = ("source/", "base/")
 class Damage:
     """Damage of a history.
 
-    `versions` has all versions of the source, and a right result comes from one of them. `rotted` has the original of
-    each object that rotted, and `sources` every version of each file of the source and of the base.
+    `source_versions` has all versions of the source, and a right result comes from one of them. `original_by_key` has
+    the original of each object that rotted, and `source_files` every version of each file of the source and of the
+    base.
     """
 
     bucket: Bucket
     random: Random
     log: list[str]
-    versions: list[dict[str, bytes]]
-    rotted: dict[str, StoredObject] = field(default_factory=dict)
-    sources: set[StoredObject] = field(default_factory=set)
+    source_versions: list[dict[str, bytes]]
+    original_by_key: dict[str, StoredObject] = field(default_factory=dict)
+    source_files: set[StoredObject] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._remember_sources()
 
-    def do(self, kind: str, spared: Collection[str] = ()) -> bool:
-        """Damage an object whose key is not `spared`; return whether an object was damaged."""
+    def inflict(self, kind: str, spared_keys: Collection[str] = ()) -> bool:
+        """Damage an object whose key is not in `spared_keys`; return whether an object was damaged."""
         prefix = {
             "source": "source/",
             "result": "target/",
@@ -42,20 +43,22 @@ class Damage:
             "candidate": "target.rescale/candidate",
             "certificate": "target.rescale/certificate",
         }[kind.split()[0]]
-        files = sorted(key for key in self.bucket.objects if key.startswith(prefix) and key not in {*spared, *OBJECTS})
-        if not files:
+        keys = sorted(
+            key for key in self.bucket.objects if key.startswith(prefix) and key not in {*spared_keys, *FOREIGN_OBJECTS}
+        )
+        if not keys:
             return False
-        key = self.random.choice(files)
-        done = self._actions()[kind](key)
-        if done:
+        key = self.random.choice(keys)
+        is_damaged = self._actions()[kind](key)
+        if is_damaged:
             self.log.append(f"{kind}: {key}")
             if kind.startswith("source"):
-                self.versions.append(self.bucket.below("source"))
+                self.source_versions.append(self.bucket.data_below("source"))
                 self._remember_sources()
-        return done
+        return is_damaged
 
     def _remember_sources(self) -> None:
-        self.sources |= {stored for key, stored in self.bucket.objects.items() if key.startswith(_KEPT)}
+        self.source_files |= {stored for key, stored in self.bucket.objects.items() if key.startswith(_KEPT_PREFIXES)}
 
     def _actions(self) -> dict[str, Callable[[str], bool]]:
         return {
@@ -74,17 +77,25 @@ class Damage:
     def _rot(self, key: str) -> bool:
         """Flip a bit and keep the ETag."""
         stored = self.bucket.objects[key]
-        self.rotted.setdefault(key, stored)
+        self.original_by_key.setdefault(key, stored)
         self.bucket.rot(key, StoredObject(flipped(stored.data, self.random), stored.etag, stored.as_put))
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
         """Restore the original bytes of each object that rotted only within its extent in `extents` (by key)."""
         for key, extent in extents.items():
-            if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
-                rotted = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
-                if all(i in extent for i in rotted):
-                    self.bucket.rot(key, StoredObject(now.put, now.etag))
+            if (
+                key in self.original_by_key
+                and (current := self.bucket.objects.get(key)) is not None
+                and current.original_data is not None
+            ):
+                rotted_positions = [
+                    i
+                    for i, (byte, put) in enumerate(zip(current.data, current.original_data, strict=True))
+                    if byte != put
+                ]
+                if all(i in extent for i in rotted_positions):
+                    self.bucket.rot(key, StoredObject(current.original_data, current.etag))
 
     def _replace(self, key: str) -> bool:
         self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))
@@ -107,8 +118,8 @@ class Damage:
     def _vanish(self, key: str) -> bool:
         """Delete all objects of the source, as when a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
-        for doomed in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
-            self.bucket.remove(doomed)
+        for doomed_key in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
+            self.bucket.remove(doomed_key)
         return True
 
     def _delete(self, key: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SECONDS = 60.0
+CPU_SECONDS_LIMIT = 60.0
 """Processor seconds after which a history counts as endless; a history takes below a second."""
 
-_AGAIN = 1.0
+_REPEAT_SECONDS = 1.0
 """Seconds after which the error is raised again, in case code has caught it the first time."""
 
 
@@ -19,23 +19,23 @@ class EndlessError(BaseException):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def limited_cpu_time() -> Iterator[None]:
     """Raise `EndlessError` in the simulated process whose turn it is, if the block takes too long.
 
     Only the processor time of this process counts, and no other work on the machine.
     """
 
-    def end(_: int, frame: FrameType | None) -> None:
-        where = []
+    def raise_endless(_: int, frame: FrameType | None) -> None:
+        stack_lines = []
         while frame is not None:
-            where.append(f"{frame.f_code.co_name} in {frame.f_globals.get('__name__')}, line {frame.f_lineno}")
+            stack_lines.append(f"{frame.f_code.co_name} in {frame.f_globals.get('__name__')}, line {frame.f_lineno}")
             frame = frame.f_back
-        raise EndlessError(f"it goes on for more than {SECONDS:g} s: {'; '.join(where[:30])}")
+        raise EndlessError(f"it goes on for more than {CPU_SECONDS_LIMIT:g} s: {'; '.join(stack_lines[:30])}")
 
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS, _AGAIN)
+    handler_before = signal.signal(signal.SIGPROF, raise_endless)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_LIMIT, _REPEAT_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, handler_before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_32 = 0xFFFFFFFF
+_32_BITS = 0xFFFFFFFF
 
 
 def key_groups_of_subtask(max_parallelism: int, parallelism: int, subtask: int) -> list[int]:
@@ -17,15 +17,15 @@ def key_group_of_code(code: int, max_parallelism: int) -> int:
 
 def long_code(number: int) -> int:
     """Return the 32 bits of `Long.hashCode`."""
-    return (number ^ number >> 32) & _32
+    return (number ^ number >> 32) & _32_BITS
 
 
 def murmur(code: int) -> int:
     """Return the hash code as `MathUtils.murmurHash` computes it."""
-    mixed = _rotated_left(code * 0xCC9E2D51 & _32, 15) * 0x1B873593 & _32
-    mixed = (_rotated_left(mixed, 13) * 5 + 0xE6546B64 & _32) ^ 4
-    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _32
-    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _32
+    mixed = _rotated_left(code * 0xCC9E2D51 & _32_BITS, 15) * 0x1B873593 & _32_BITS
+    mixed = (_rotated_left(mixed, 13) * 5 + 0xE6546B64 & _32_BITS) ^ 4
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _32_BITS
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _32_BITS
     mixed ^= mixed >> 16
     if mixed < 1 << 31:
         return mixed
@@ -33,4 +33,4 @@ def murmur(code: int) -> int:
 
 
 def _rotated_left(number: int, bits: int) -> int:
-    return (number << bits | number >> 32 - bits) & _32
+    return (number << bits | number >> 32 - bits) & _32_BITS

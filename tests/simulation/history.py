@@ -21,7 +21,7 @@ from random import Random
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files
 from rescale.runstate.removal import discard
-from simulation.endless import EndlessError, limited
+from simulation.endless import EndlessError, limited_cpu_time
 from simulation.installed import Sizes, install_release, installed_for_history
 from simulation.judge import Judge
 from simulation.model import sst_files
@@ -35,42 +35,42 @@ from simulation.supervisor import Supervisor
 from simulation.toxics import Client
 from simulation.user import User
 
-_LONGEST_PROCESS = 80
+_LAST_FATAL_REQUEST = 80
 """Highest number of the request at which a process is killed or lost."""
 
 
 @dataclass
 class Verdict:
-    """Verdict on a history: its outcome, the `broken` promise if any, and a `log` of its events."""
+    """Verdict on a history: its outcome, the `broken_promise` if any, and a `log` of its events."""
 
     seed: int
     outcome: str
-    injected: Counter[str]
-    broken: str | None
+    event_counts: Counter[str]
+    broken_promise: str | None
     log: list[str]
 
 
 def play(seed: int) -> Verdict:
     """Play the history of a seed; call it within `with installed():`."""
     scene = Scene(seed)
-    outcome, broken, foreign_entries = "broken", None, scratch_entries()
+    outcome, broken_promise, foreign_entries = "broken", None, scratch_entries()
     try:
-        with limited():
+        with limited_cpu_time():
             outcome = _History(scene).play()
             must(scratch_entries() == foreign_entries, "foreign files beside the scratch directories were touched")
     except (BrokenPromiseError, WrongError, EndlessError) as error:
-        broken = str(error)
+        broken_promise = str(error)
     finally:
         for process in scene.processes:
             process.kill()
     _count_processes(scene)
-    return Verdict(seed, outcome, scene.injected, broken, scene.log)
+    return Verdict(seed, outcome, scene.event_counts, broken_promise, scene.log)
 
 
 def _count_processes(scene: Scene) -> None:
-    scene.injected["process killed"] += sum(isinstance(process.error, Crash) for process in scene.processes)
-    scene.injected["a job owns the result"] += scene.is_owned()
-    scene.injected["process taken for dead"] += sum(process.is_lost for process in scene.processes)
+    scene.event_counts["process killed"] += sum(isinstance(process.error, Crash) for process in scene.processes)
+    scene.event_counts["a job owns the result"] += scene.is_owned()
+    scene.event_counts["process taken for dead"] += sum(process.is_lost for process in scene.processes)
 
 
 class _History:
@@ -78,12 +78,14 @@ class _History:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._supervisor = Supervisor(scene.random, self._process, scene.log, self._before, scene.script.longest_turn)
+        self._supervisor = Supervisor(
+            scene.random, self._new_process, scene.log, self._before_stage, scene.script.longest_turn
+        )
 
     def play(self) -> str:
         scene, script, supervisor = self._scene, self._scene.script, self._supervisor
-        look = scene.owner.look if scene.owner is not None else None
-        client, order = Client(scene.bucket, scene.toxics, look), Random(scene.random.random())
+        after_request = scene.owner.count_request if scene.owner is not None else None
+        client, order = Client(scene.bucket, scene.toxics, after_request), Random(scene.random.random())
         sizes = Sizes(
             script.part_size, script.chunk_size, script.inline_limit, script.table_bytes, script.foreign_share
         )
@@ -94,7 +96,7 @@ class _History:
             judge.judge_run(ending)
             if not scene.comes_late():
                 supervisor.end_others(kill=script.kills_others)
-            supervisor.end_others(kill=script.kills_others, only="discard")
+            supervisor.end_others(kill=script.kills_others, name_prefix="discard")
             judge.judge()
             if scene.toxics.deletes_are_denied and ending.error is not None:
                 user.discard_in_vain()
@@ -107,11 +109,15 @@ class _History:
             user.delete_what_is_referred_to()
         return outcome
 
-    def _before(self, stage: str) -> None:
+    def _before_stage(self, stage: str) -> None:
         """Do the damage that the script plans before this stage."""
         script = self._scene.script
-        for kind, when in script.damage.items():
-            if when == stage and self._is_possible(kind, stage) and self._scene.damage.do(kind, self._spared(kind)):
+        for kind, planned_stage in script.damage.items():
+            if (
+                planned_stage == stage
+                and self._is_possible(kind, stage)
+                and self._scene.damage.inflict(kind, self._spared_keys(kind))
+            ):
                 self._scene.happened(kind)
                 if kind.startswith("source"):
                     self._scene.source = self._scene.source_objects()
@@ -120,17 +126,17 @@ class _History:
             if script.weather.release == stage:
                 install_release()
                 self._scene.happened("release")
-        steps = {
+        body_by_name = {
             "twin": self._scene.steps(script.wish, self._scene.random).all,
             "rival": self._scene.steps(script.other_wish, self._scene.random).all,
             "discard": lambda: discard(TARGET),
             "preparer": self._scene.steps(script.wish, self._scene.random).copy_ahead,
             "other preparer": self._scene.steps(script.other_wish, self._scene.random).copy_ahead,
         }
-        for who, when in script.beside.items():
-            if when == stage:
+        for who, planned_stage in script.beside.items():
+            if planned_stage == stage:
                 self._scene.happened(who)
-                self._supervisor.others.append(self._process(who, steps[who]))
+                self._supervisor.others.append(self._new_process(who, body_by_name[who]))
 
     def _is_possible(self, kind: str, stage: str) -> bool:
         """Return whether the run can notice damage that is done before this stage.
@@ -146,23 +152,29 @@ class _History:
             return True
         return not (self._supervisor.others or self._scene.was_published(TARGET))
 
-    def _spared(self, kind: str) -> Collection[str]:
+    def _spared_keys(self, kind: str) -> Collection[str]:
         """Return the keys that must not rot: SST files that a proof by files does not read."""
         by_files = any(wish.proof is Proof.FILES for wish in self._scene.requested)
         if kind != "source rots" or not by_files or self._scene.script.source.kind is not Kind.ROCKSDB:
             return ()
-        return {f"source/{name}" for name in sst_files(self._scene.bucket.below("source"))}
+        return {f"source/{name}" for name in sst_files(self._scene.bucket.data_below("source"))}
 
-    def _process(self, name: str, body: Callable[[], object]) -> Process:
+    def _new_process(self, name: str, body: Callable[[], object]) -> Process:
         """Return a process that may be killed, or reported as dead although it is not."""
-        self._scene.look()  # the job that owns the result may act before a new try begins
+        self._scene.count_request()  # the job that owns the result may act before a new try begins
         random, script = self._scene.random, self._scene.script
-        crash_at = lost_at = 0
+        crash_request_number = lost_request_number = 0
         if random.random() < script.crashes:
-            crash_at = random.randint(1, _LONGEST_PROCESS)
+            crash_request_number = random.randint(1, _LAST_FATAL_REQUEST)
         elif name not in script.beside and random.random() < script.losses:
-            lost_at = random.randint(1, _LONGEST_PROCESS)
-        number = sum(process.name.startswith(f"{name} ") for process in self._scene.processes) + 1
-        process = Process(f"{name} {number}", body, crash_at=crash_at, after=random.random() < 0.5, lost_at=lost_at)
+            lost_request_number = random.randint(1, _LAST_FATAL_REQUEST)
+        try_number = sum(process.name.startswith(f"{name} ") for process in self._scene.processes) + 1
+        process = Process(
+            f"{name} {try_number}",
+            body,
+            crash_request_number=crash_request_number,
+            crashes_after=random.random() < 0.5,
+            lost_request_number=lost_request_number,
+        )
         self._scene.processes.append(process)
         return process

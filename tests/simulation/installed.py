@@ -24,9 +24,9 @@ from rescale.rocksdb.engine import open_database
 from rescale.runstate import claim
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
-from simulation.bucket import SMALLEST_PART
+from simulation.bucket import SMALLEST_PART_BYTES
 from simulation.clock import Clock
-from simulation.native_databases import ONE_THREAD, scratch
+from simulation.native_databases import ONE_THREAD_OPTION, scratch_folder
 from simulation.neighbours import put_foreign_in_scratch
 from simulation.reader_cache import cached_readers, clear_caches
 from simulation.toxics import Client
@@ -37,14 +37,14 @@ R = TypeVar("R")
 class Sizes(NamedTuple):
     """Sizes in bytes, so small that small files count as large; `foreign_share` replaces `MOST_FOREIGN_SHARE`."""
 
-    part: int
-    chunk: int
-    inline: int
-    table: int
+    part_size: int
+    chunk_size: int
+    inline_limit: int
+    table_bytes: int
     foreign_share: float
 
 
-class _Current:
+class _CurrentHistory:
     """Store of the current history, None before the first one, and its order of parallel work."""
 
     store: S3Store | None = None
@@ -55,19 +55,19 @@ class _Current:
 def installed() -> Iterator[None]:
     """Install the bucket for a block, in which any number of histories may be played one after the other."""
     patches = (
-        patch("rescale.storage.store._s3", lambda: _Current.store),
+        patch("rescale.storage.store._s3", lambda: _CurrentHistory.store),
         patch("rescale.storage.s3.pinned_objects.time.sleep", lambda _: None),
         patch("rescale.storage.side_by_side.ThreadPoolExecutor", SequentialPool),
         patch("rescale.snapshot.reading.opening.ThreadPoolExecutor", SequentialPool),
         patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", SequentialPool),
         patch.object(Progress, "say", lambda *_: None),
         *(
-            patch.object(module, "_OPEN_OPTIONS", f"{module._OPEN_OPTIONS};{ONE_THREAD}")
+            patch.object(module, "_OPEN_OPTIONS", f"{module._OPEN_OPTIONS};{ONE_THREAD_OPTION}")
             for module in (open_database, compaction)
         ),
     )
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=scratch_folder()))
         stack.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
         take_own_scratch()
         for context in (*patches, cached_readers()):
@@ -89,14 +89,14 @@ def take_own_scratch() -> None:
 def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
     """Install the client, order of work, sizes and clock of a history, which is played in the block."""
     store = S3Store(client)  # type: ignore[arg-type] # the client answers all requests that the store makes
-    store.part_limits = PartLimits(smallest_part_bytes=SMALLEST_PART, most_parts=10_000)
-    _Current.store, _Current.order = store, order
+    store.part_limits = PartLimits(smallest_part_bytes=SMALLEST_PART_BYTES, most_parts=10_000)
+    _CurrentHistory.store, _CurrentHistory.order = store, order
     with (
-        patch.object(planner, "PART_SIZE", sizes.part),
-        patch.object(planner, "CHUNK_SIZE", sizes.chunk),
-        patch.object(inline, "INLINE_LIMIT", sizes.inline),
+        patch.object(planner, "PART_SIZE", sizes.part_size),
+        patch.object(planner, "CHUNK_SIZE", sizes.chunk_size),
+        patch.object(inline, "INLINE_LIMIT", sizes.inline_limit),
         patch.object(database_streams, "MOST_FOREIGN_SHARE", sizes.foreign_share),
-        patch.object(rows_writer, "TABLE_BYTES", sizes.table),
+        patch.object(rows_writer, "TABLE_BYTES", sizes.table_bytes),
         patch.object(claim, "datetime", clock),
         _release_restored(),
     ):
@@ -107,11 +107,11 @@ def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Cl
 def _release_restored() -> Iterator[None]:
     """Restore the present release after the block; if another one was installed, clear the cache of its plans."""
     with patch.object(plan, "PLAN_FORMAT", plan.PLAN_FORMAT), patch.object(planner, "PLAN_FORMAT", planner.PLAN_FORMAT):
-        before = plan.PLAN_FORMAT
+        format_before = plan.PLAN_FORMAT
         try:
             yield
         finally:
-            if before != plan.PLAN_FORMAT:
+            if format_before != plan.PLAN_FORMAT:
                 clear_caches("plan_from_json")
 
 
@@ -160,7 +160,7 @@ class SequentialPool:
 
     def map(self, work: Callable[..., R], *iterables: Iterable[Any]) -> Iterator[R]:
         calls = list(zip(*iterables, strict=False))
-        order = list(range(len(calls)))
-        _Current.order.shuffle(order)
-        done = {i: CompletedFuture(work, calls[i], {}) for i in order}
-        return iter([done[i].result() for i in range(len(calls))])
+        indices = list(range(len(calls)))
+        _CurrentHistory.order.shuffle(indices)
+        future_by_index = {i: CompletedFuture(work, calls[i], {}) for i in indices}
+        return iter([future_by_index[i].result() for i in range(len(calls))])

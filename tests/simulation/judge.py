@@ -9,7 +9,7 @@ from rescale.plan.prepared_name import PREPARED
 from rescale.plan.proof import Proof
 from rescale.text.errors import InternalError, as_rescale_error
 from simulation.model import assert_certified
-from simulation.neighbours import FOREIGN_AUTHOR, missing_or_changed
+from simulation.neighbours import FOREIGN_AUTHOR, missing_or_changed_keys
 from simulation.promises import BrokenPromiseError, assert_published, error_line, must
 from simulation.run import TARGET, Wish
 from simulation.scene import DISCARD, PREPARERS, Scene
@@ -17,7 +17,7 @@ from simulation.stored import StoredObject
 from simulation.supervisor import Ending
 from simulation.unread_bytes import unread_extents
 
-_PLAN = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
+_PLAN_DIGEST_FIELD = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
 
 
 class Judge:
@@ -49,14 +49,18 @@ class Judge:
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a bug of Rescale: {error.traceback}")
         must(scene.source_objects() == scene.source, "the source was touched")
-        must(not (gone := missing_or_changed(scene.bucket)), f"foreign objects were touched: {gone}")
+        must(
+            not (touched_keys := missing_or_changed_keys(scene.bucket)), f"foreign objects were touched: {touched_keys}"
+        )
         must(not scene.bucket.deleted_versions, f"versions were deleted for good: {scene.bucket.deleted_versions}")
         if scene.owner is not None and (violation := scene.owner.violation()) is not None:
             raise BrokenPromiseError(violation)
-        plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"} - {PREPARED}
+        plan_digests = {name.split("-")[3] for name in scene.bucket.data_below("target") if name != "_metadata"} - {
+            PREPARED
+        }
         must(
-            len(plans) <= 1 or self._may_come_late() or bool(scene.events & {"discard", "release"}),
-            f"files of several plans lie together: {plans}",
+            len(plan_digests) <= 1 or self._may_come_late() or bool(scene.events & {"discard", "release"}),
+            f"files of several plans lie together: {plan_digests}",
         )
         for target in (TARGET, f"{TARGET}-2"):
             if scene.is_published(target):
@@ -67,22 +71,24 @@ class Judge:
         scene = self._scene
         wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.events else [])]
         self._undo_unread_rot(folder, wishes)
-        seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.events)
-        if seen == self._last_right.get(folder):
+        current_state = dict(scene.bucket.objects), len(scene.damage.source_versions), set(scene.events)
+        if current_state == self._last_right.get(folder):
             return
-        strangers = self._may_come_late() or bool(scene.events & {"rival", "discard", "release", *PREPARERS})
-        wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
+        allows_strangers = self._may_come_late() or bool(scene.events & {"rival", "discard", "release", *PREPARERS})
+        wish, source = assert_published(
+            scene.bucket, folder, wishes, scene.damage.source_versions, allows_strangers=allows_strangers
+        )
         certificate = scene.bucket.objects[f"{folder}.rescale/certificate.json"].data
         if "discard" not in scene.events and not self._came_late(certificate, folder):
             assert_certified(
                 certificate,
                 source,
-                scene.bucket.below(folder),
+                scene.bucket.data_below(folder),
                 renames=wish.renames,
                 drops=wish.drops,
                 state_drops=wish.state_drops,
             )
-        self._last_right[folder] = seen
+        self._last_right[folder] = current_state
 
     def _may_come_late(self) -> bool:
         """Return whether a task of a discarded run may have put a file after the discard."""
@@ -93,33 +99,33 @@ class Judge:
 
         A damaged certificate that names no plan counts as a certificate of the present run.
         """
-        plan = _PLAN.search(certificate)
+        plan = _PLAN_DIGEST_FIELD.search(certificate)
         claim = self._scene.bucket.objects.get(f"{folder}.rescale/claim")
         if plan is None or claim is None or not self._may_come_late():
             return False
         return plan[1] not in claim.data
 
-    def check_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
-        """Check that no upload is open; `but_strangers` excepts lost processes and those beside the run."""
+    def check_open_uploads(self, where: str, *, excepts_strangers: bool = True) -> None:
+        """Check that no upload is open; `excepts_strangers` excepts lost processes and those beside the run."""
         scene = self._scene
         open_uploads = {
-            upload.by: upload.key for upload in scene.bucket.uploads.values() if upload.by != FOREIGN_AUTHOR
+            upload.author: upload.key for upload in scene.bucket.uploads.values() if upload.author != FOREIGN_AUTHOR
         }
-        if but_strangers:
-            strangers = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
-            open_uploads = {by: key for by, key in open_uploads.items() if by not in strangers}
+        if excepts_strangers:
+            stranger_names = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
+            open_uploads = {author: key for author, key in open_uploads.items() if author not in stranger_names}
         must(not open_uploads, f"an upload stays open {where}: {open_uploads}")
 
     def _undo_unread_rot(self, folder: str, wishes: Sequence[Wish]) -> None:
         """Undo the rot of bytes that validation did not read, because the store's checksums proved them."""
         scene, objects = self._scene, self._scene.bucket.objects
-        place = f"{folder}.rescale/certificate.json"
-        if place not in objects or b'"checksums": {' not in objects[place].data:
+        certificate_key = f"{folder}.rescale/certificate.json"
+        if certificate_key not in objects or b'"checksums": {' not in objects[certificate_key].data:
             return
         must(any(wish.proof is not Proof.RECORDS for wish in wishes), "a proof by records used checksums")
-        result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.below(folder)}
+        result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.data_below(folder)}
         extents = unread_extents(
-            objects[place].data, result, scene.damage.sources, has_checksums=scene.bucket.has_checksums
+            objects[certificate_key].data, result, scene.damage.source_files, has_checksums=scene.bucket.has_checksums
         )
         scene.happened("bytes proven by checksums")
         scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in extents.items()})

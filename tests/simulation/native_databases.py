@@ -25,20 +25,22 @@ from support.rocksdb_writer import MERGE, Writer, written
 Rows = dict[str, dict[bytes, bytes]]
 """Value by state and key, with the key group in front of the key."""
 
-_CREATED = 1_700_000_000
-_IN_MEMORY = Path("/dev/shm")
-_FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
-_AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
-ONE_THREAD = "max_file_opening_threads=1"
+_CREATION_SECONDS = 1_700_000_000
+_IN_MEMORY_FOLDER = Path("/dev/shm")
+_FLINKS_TABLE_OPTIONS = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
+_EXISTING_ONLY_OPTIONS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
+ONE_THREAD_OPTION = "max_file_opening_threads=1"
 """Option to open files in one thread: few small files open before sixteen threads, which are the default, would
 start."""
 
-SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
+SMALL_LEVELS_OPTIONS = (
+    f"{MERGE};{_FLINKS_TABLE_OPTIONS};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
+)
 
 
-def scratch() -> str | None:
+def scratch_folder() -> str | None:
     """Return a directory where small databases open quickly, if there is one."""
-    return str(_IN_MEMORY) if _IN_MEMORY.is_dir() else None
+    return str(_IN_MEMORY_FOLDER) if _IN_MEMORY_FOLDER.is_dir() else None
 
 
 class Ranges(NamedTuple):
@@ -49,20 +51,20 @@ class Ranges(NamedTuple):
 
 
 def write_database(
-    random: Random, rows: Rows, lists: Sequence[str], foreign: Rows, ranges: Ranges, name: str
+    random: Random, rows: Rows, list_states: Sequence[str], foreign_rows: Rows, ranges: Ranges, name: str
 ) -> dict[str, bytes]:
     """Return the files, by name, of a database that holds `rows`, written by random puts, flushes and compactions.
 
-    States in `lists` are written element by element, since their values are joined by commas. The rows of `foreign` are
+    The `list_states` are written element by element, since their values are joined by commas. The `foreign_rows` are
     hidden by range tombstones, as when Flink clips a database.
     """
     with (
-        tempfile.TemporaryDirectory(dir=scratch()) as folder,
-        written(Path(folder, "db"), list(rows), SMALL_LEVELS) as db,
+        tempfile.TemporaryDirectory(dir=scratch_folder()) as folder,
+        written(Path(folder, "db"), list(rows), SMALL_LEVELS_OPTIONS) as db,
     ):
-        if foreign:
-            for state, key in _shuffled(random, foreign):
-                db.put(state, key, foreign[state][key])
+        if foreign_rows:
+            for state, key in _shuffled(random, foreign_rows):
+                db.put(state, key, foreign_rows[state][key])
             if random.random() < 0.5:
                 db.flush()
         for state, key in _shuffled(random, rows):
@@ -70,9 +72,9 @@ def write_database(
                 db.put(state, key, b"an older value")
                 if random.random() < 0.2:
                     db.flush()
-                if state in lists:
+                if state in list_states:
                     db.delete(state, key)
-            if state in lists:
+            if state in list_states:
                 for element in rows[state][key].split(b","):
                     db.add(state, key, element)
                     if random.random() < 0.1:
@@ -92,7 +94,7 @@ def write_database(
             for state in rows:
                 db.flush()
                 db.compact(state)
-        if foreign:
+        if foreign_rows:
             for state in rows:
                 db.delete_range(state, ranges.all[0], ranges.own[0])
                 db.delete_range(state, ranges.own[1], ranges.all[1])
@@ -107,10 +109,10 @@ def read_reproducible(db: Writer, folder: Path, checkpoint: str, name: str) -> d
     `name` is unique, and takes the place of the ids.
     """
     files = {file.name: Path(file.uri).read_bytes() for file in db.checkpoint(folder / checkpoint)}
-    settled = _reproducible(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
-    assert rows_of_database(tuple(sorted(settled.items())), tuple(db.model)) == db.model
-    settled["OPTIONS-000007"] = _options(list(db.model))
-    return settled
+    reproducible_files = _reproducible_files(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
+    assert rows_of_database(tuple(sorted(reproducible_files.items())), tuple(db.model)) == db.model
+    reproducible_files["OPTIONS-000007"] = _options_file(list(db.model))
+    return reproducible_files
 
 
 def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
@@ -119,35 +121,37 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
     return keys
 
 
-def _reproducible(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
+def _reproducible_files(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
     """Return the files that a handle lists, always with the same bytes for the same seed.
 
     `name` takes the place of RocksDB's ids, and a fixed time that of all times.
     """
-    settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
+    reproducible_files = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):
             path = folder / file
             path.write_bytes(files[file].replace(identity, b"-" * len(identity)))
-            overwrite_identity(path, f"{name}/{file}", _CREATED)
-            settled[file] = path.read_bytes()
+            overwrite_identity(path, f"{name}/{file}", _CREATION_SECONDS)
+            reproducible_files[file] = path.read_bytes()
         elif file.startswith("MANIFEST-"):
-            settled[file] = write_manifest(_timeless(read_manifest(files[file], file)), file)
-    return settled
+            reproducible_files[file] = write_manifest(_without_times(read_manifest(files[file], file)), file)
+    return reproducible_files
 
 
-def _timeless(manifest: Manifest) -> Manifest:
-    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(_CREATED), FileTag.CREATION_TIME: varint(_CREATED)}
+def _without_times(manifest: Manifest) -> Manifest:
+    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(_CREATION_SECONDS), FileTag.CREATION_TIME: varint(_CREATION_SECONDS)}
 
-    def timeless(file: LiveFile) -> LiveFile:
+    def file_without_times(file: LiveFile) -> LiveFile:
         fields = ((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
         return replace(file, fields=tuple(fields))
 
-    families = (replace(family, files=tuple(map(timeless, family.files))) for family in manifest.column_families)
+    families = (
+        replace(family, files=tuple(map(file_without_times, family.files))) for family in manifest.column_families
+    )
     return replace(manifest, column_families=tuple(families))
 
 
-def _options(states: Sequence[str]) -> bytes:
+def _options_file(states: Sequence[str]) -> bytes:
     """Return the few lines of RocksDB's OPTIONS file that affect reads."""
     lines = ["[Version]", "  rocksdb_version=8.10.0"]
     for state in ("default", *states):
@@ -163,19 +167,19 @@ class UnreadableError(AssertionError):
 @lru_cache(maxsize=512)
 def rows_of_database(files: tuple[tuple[str, bytes], ...], states: tuple[str, ...]) -> Rows:
     """Return the rows that a backend with these states reads. Raises `UnreadableError` if RocksDB refuses them."""
-    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         for name, data in files:
             if not name.startswith("OPTIONS-"):
                 Path(folder, name).write_bytes(data)
         try:
-            with written(Path(folder), states, f"{_AS_IT_IS};{ONE_THREAD}") as db:
+            with written(Path(folder), states, f"{_EXISTING_ONLY_OPTIONS};{ONE_THREAD_OPTION}") as db:
                 rows = {state: db.rows(state) for state in states}
-                by_key = {state: {key: db.value(state, key) for key in rows[state]} for state in states}
+                value_by_key = {state: {key: db.value(state, key) for key in rows[state]} for state in states}
                 for state in states:
                     db.compact(state)
-                compacted = {state: db.rows(state) for state in states}
+                rows_after_compaction = {state: db.rows(state) for state in states}
         except AssertionError as error:
             raise UnreadableError(str(error)) from None
-    assert by_key == rows, "some rows are not found by their keys"
-    assert compacted == rows, "other rows after a compaction"
+    assert value_by_key == rows, "some rows are not found by their keys"
+    assert rows_after_compaction == rows, "other rows after a compaction"
     return rows

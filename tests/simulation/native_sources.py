@@ -23,14 +23,14 @@ from simulation.sources import Source, elements_operator, flinks_source, shapes_
 from support.canonical import prefix
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of
 
-_FLINKS = ("2-rocksdb-native", "1.20-rocksdb-native", "2-rocksdb-3to2", "1.20-rocksdb-2to3")
+_FLINKS_SNAPSHOTS = ("2-rocksdb-native", "1.20-rocksdb-native", "2-rocksdb-3to2", "1.20-rocksdb-2to3")
 KEYED_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
 
 
 def draw_native(random: Random) -> Source:
     chance = random.random()
     if chance < 0.1:
-        return flinks_source(random.choice(_FLINKS), Kind.ROCKSDB)
+        return flinks_source(random.choice(_FLINKS_SNAPSHOTS), Kind.ROCKSDB)
     return heap_source(random.randrange(12)) if chance < 0.3 else rocksdb_source(random.randrange(16))
 
 
@@ -44,35 +44,35 @@ def fit_to_kind(random: Random, source: Source, wish: Wish) -> Wish:
     }
     wish = replace(wish, format=random.choice(formats[source.kind]))
     if source.is_changelog:
-        kept = wish.format is not Format.KEEP or rocksdb
-        return wish if kept else replace(wish, format=Format.CANONICAL)
-    if not rocksdb or wish.format is Format.CANONICAL or wish.max_parallelism not in ("", *_maxima(source)):
+        fits = wish.format is not Format.KEEP or rocksdb
+        return wish if fits else replace(wish, format=Format.CANONICAL)
+    if not rocksdb or wish.format is Format.CANONICAL or wish.max_parallelism not in ("", *_max_parallelisms(source)):
         return wish
     files, proof = random.choice((Files.COPY, Files.COPY, Files.REFER)), random.choice((Proof.RECORDS, Proof.FILES))
     return replace(wish, files=files, proof=proof)
 
 
-def _maxima(source: Source) -> set[str]:
+def _max_parallelisms(source: Source) -> set[str]:
     return {str(maximum) for _, maximum in source.shapes.values() if maximum != 1}
 
 
 @cache
 def rocksdb_source(number: int) -> Source:
-    return _native(Random(f"rocksdb source {number}"), f"in RocksDB {number}", Kind.ROCKSDB)
+    return _native_source(Random(f"rocksdb source {number}"), f"in RocksDB {number}", Kind.ROCKSDB)
 
 
 @cache
 def heap_source(number: int) -> Source:
-    return _native(Random(f"heap source {number}"), f"on the heap {number}", Kind.HEAP)
+    return _native_source(Random(f"heap source {number}"), f"on the heap {number}", Kind.HEAP)
 
 
-def _native(random: Random, name: str, kind: Kind) -> Source:
+def _native_source(random: Random, name: str, kind: Kind) -> Source:
     max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
     parallelism = random.randint(1, min(4, max_parallelism))
     objects: dict[str, bytes] = {}
-    written = _databases if kind is Kind.ROCKSDB else _heap
+    write_operator = _database_operator if kind is Kind.ROCKSDB else _heap_operator
     operators = (
-        written(random, objects, parallelism, max_parallelism, name),
+        write_operator(random, objects, parallelism, max_parallelism, name),
         elements_operator(random, objects, parallelism, max_parallelism),
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
     )
@@ -80,50 +80,58 @@ def _native(random: Random, name: str, kind: Kind) -> Source:
     return Source(name, objects, *shapes_to_draw(max_parallelism), kind, ("keyed", "elements", "stateless"))
 
 
-def _databases(
+def _database_operator(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
     states = list(KEYED_STATES)[: random.randint(1, 3)]
     rows = draw_rows(random, states, max_parallelism)
-    clipped, lazy = random.random() < 0.3, random.random() < 0.6
+    is_clipped, is_lazy = random.random() < 0.3, random.random() < 0.6
     subtasks = []
     for subtask in range(parallelism):
-        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        own_groups = key_groups_of_subtask(max_parallelism, parallelism, subtask)
         own_rows = {
-            state: {k: v for k, v in rows[state].items() if group_of(k, max_parallelism) in own} for state in states
+            state: {k: v for k, v in rows[state].items() if group_of(k, max_parallelism) in own_groups}
+            for state in states
         }
-        known = [state for state in states if own_rows[state] or not lazy] or states[:1]
+        known_states = [state for state in states if own_rows[state] or not is_lazy] or states[:1]
         ranges = Ranges(
-            own=(prefix(own[0], max_parallelism), prefix(own[-1] + 1, max_parallelism)),
+            own=(prefix(own_groups[0], max_parallelism), prefix(own_groups[-1] + 1, max_parallelism)),
             all=(prefix(0, max_parallelism), prefix(max_parallelism, max_parallelism)),
         )
-        foreign: Rows = {}
-        if clipped:
-            foreign = {state: {k: v for k, v in rows[state].items() if k not in own_rows[state]} for state in known}
-        lists = [state for state in known if KEYED_STATES[state] == "LIST"]
+        foreign_rows: Rows = {}
+        if is_clipped:
+            foreign_rows = {
+                state: {k: v for k, v in rows[state].items() if k not in own_rows[state]} for state in known_states
+            }
+        list_states = [state for state in known_states if KEYED_STATES[state] == "LIST"]
         files = write_database(
-            random, {state: own_rows[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
+            random,
+            {state: own_rows[state] for state in known_states},
+            list_states,
+            foreign_rows,
+            ranges,
+            f"{name} {subtask}",
         )
-        meta = store_stream(random, objects, f"meta-{subtask}", header_of(known))
+        meta = store_stream(random, objects, f"meta-{subtask}", header_of(known_states))
         private = (
             RocksdbFile(file, store_stream(random, objects, f"db-{subtask}-{file}", files[file]))
             for file in sorted(files)
         )
-        handle = incremental_handle(subtask, own, meta, (), private)
+        handle = incremental_handle(subtask, own_groups, meta, (), private)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
 
 
 def incremental_handle(
-    subtask: int, own: Sequence[int], meta: Stream, shared: Iterable[RocksdbFile], private: Iterable[RocksdbFile]
+    subtask: int, own_groups: Sequence[int], meta: Stream, shared: Iterable[RocksdbFile], private: Iterable[RocksdbFile]
 ) -> IncrementalHandle:
-    """Return the handle of a database with the key groups `own`; the backend id follows from the subtask."""
+    """Return the handle of a database with the key groups `own_groups`; the backend id follows from the subtask."""
     return IncrementalHandle(
         HandleTag.INCREMENTAL_V2,
         checkpoint_id=7,
         backend_id=f"00000000-0000-0000-0000-{subtask:012}",
-        first_key_group=own[0],
-        key_group_count=len(own),
+        first_key_group=own_groups[0],
+        key_group_count=len(own_groups),
         checkpointed_size=0,
         meta=meta,
         shared=tuple(shared),
@@ -132,27 +140,29 @@ def incremental_handle(
     )
 
 
-def _heap(
+def _heap_operator(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
     """Return an operator whose key groups have their number and a block for each state (`HeapSnapshotStrategy`)."""
     states = ["counts", "latest"][: random.randint(1, 2)]
-    rows = draw_rows(random, states, max_parallelism, longs=True)
-    size = len(prefix(0, max_parallelism))
+    rows = draw_rows(random, states, max_parallelism, long_values=True)
+    prefix_size = len(prefix(0, max_parallelism))
     subtasks = []
     for subtask in range(parallelism):
-        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        own_groups = key_groups_of_subtask(max_parallelism, parallelism, subtask)
         content, offsets = bytearray(header_of(states)), []
-        for group in own:
+        for group in own_groups:
             offsets.append(len(content))
             content += struct.pack(">i", group)
             for i, state in enumerate(states):
-                entries = [(k[size:], v) for k, v in rows[state].items() if group_of(k, max_parallelism) == group]
+                entries = [
+                    (k[prefix_size:], v) for k, v in rows[state].items() if group_of(k, max_parallelism) == group
+                ]
                 random.shuffle(entries)
                 content += struct.pack(">hi", i, len(entries))
                 content += b"".join(b"\0" + key[:-1] + value for key, value in entries)
         stream = store_stream(random, objects, f"keyed-{subtask}", bytes(content))
-        handle = KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, own[0], tuple(offsets), stream, f"{name} {subtask}")
+        handle = KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, own_groups[0], tuple(offsets), stream, f"{name} {subtask}")
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
 
@@ -167,17 +177,19 @@ def keyed_info(state: str) -> bytes:
     return keyed_state(state, list_of(LONG) if is_list else LONG, KEYED_STATES[state])
 
 
-def draw_rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
-    """Draw rows of some keys; elements of lists are joined by commas. With `longs` values are serialized longs."""
+def draw_rows(random: Random, states: Sequence[str], max_parallelism: int, *, long_values: bool = False) -> Rows:
+    """Draw rows of some keys; elements of lists are joined by commas. With `long_values`, values are longs."""
     rows: Rows = {state: {} for state in states}
     for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
         group = key_group_of_code(long_code(key), max_parallelism)
-        whole = prefix(group, max_parallelism) + struct.pack(">q", key) + b"\0"
+        key_with_group = prefix(group, max_parallelism) + struct.pack(">q", key) + b"\0"
         for state in states:
             if random.random() < 0.7:
-                size = 8 if longs else random.choice((8, 60))
+                size = 8 if long_values else random.choice((8, 60))
                 elements = [bytes(random.randrange(97, 123) for _ in range(8)) for _ in range(random.randint(1, 3))]
-                rows[state][whole] = b",".join(elements) if KEYED_STATES[state] == "LIST" else random.randbytes(size)
+                rows[state][key_with_group] = (
+                    b",".join(elements) if KEYED_STATES[state] == "LIST" else random.randbytes(size)
+                )
     return rows
 
 

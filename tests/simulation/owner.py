@@ -33,10 +33,10 @@ class Owner:
     has_taken: bool = False
 
     def __post_init__(self) -> None:
-        self._uses: dict[str, bytes] = {}
+        self._used_files: dict[str, bytes] = {}
         self._may_come_again = True
 
-    def look(self) -> None:
+    def count_request(self) -> None:
         """Count a request of a run, and take the result when the patience is used up."""
         if self.has_taken or _METADATA not in self.bucket.objects:
             return
@@ -50,19 +50,19 @@ class Owner:
         if self.has_taken or _METADATA not in self.bucket.objects or self.is_being_published():
             return
         self.bucket.remove(_METADATA)
-        kept = self.random.choice((0, 0.5, 1, 1))
-        for name in self.bucket.below("target"):
-            if self.random.random() >= kept:
+        kept_share = self.random.choice((0, 0.5, 1, 1))
+        for name in self.bucket.data_below("target"):
+            if self.random.random() >= kept_share:
                 self.bucket.remove(f"target/{name}")
         self.has_taken = True
-        self._uses = self.bucket.below("target")
-        self._may_come_again = not (self._uses and self.is_reported())
-        self.log.append(f"a job owns the result: {len(self._uses)} files of it are used, `_metadata` is gone")
+        self._used_files = self.bucket.data_below("target")
+        self._may_come_again = not (self._used_files and self.is_reported())
+        self.log.append(f"a job owns the result: {len(self._used_files)} files of it are used, `_metadata` is gone")
 
     def violation(self) -> str | None:
         """Return which file of the job is missing or changed, or that `_metadata` was put again; None if neither."""
-        existing = self.bucket.below("target")
-        for name, data in self._uses.items():
+        existing = self.bucket.data_below("target")
+        for name, data in self._used_files.items():
             if existing.get(name) != data:
                 return f"{name}, which a job uses, is missing or changed"
         if _METADATA in self.bucket.objects and not self._may_come_again:

@@ -14,7 +14,7 @@ from greenlet import getcurrent, greenlet
 
 from simulation.endless import EndlessError
 
-_FOREVER = 1 << 60
+_ALL_REQUESTS = 1 << 60
 
 
 class Crash(BaseException):
@@ -24,17 +24,23 @@ class Crash(BaseException):
 class Process:
     """A simulated process of `body`, which stands still until `go_on`.
 
-    At request number `crash_at` (from 1), it is killed: before the bucket carries out the request, or, with `after`,
-    once the bucket has done so. At request number `lost_at`, it is reported as dead although it is not. `result` and
-    `error` are set when it `is_over`; `request` is its current or last request; `has_misread` tells whether a bit was
-    flipped in bytes that it read.
+    At request `crash_request_number` (from 1), it is killed: before the bucket carries out the request, or, with
+    `crashes_after`, once the bucket has done so. At request `lost_request_number`, it is reported as dead although it
+    is not. `result` and `error` are set when it `is_over`; `request` is its current or last request; `has_misread`
+    tells whether a bit was flipped in bytes that it read.
     """
 
     def __init__(
-        self, name: str, body: Callable[[], Any], *, crash_at: int = 0, after: bool = False, lost_at: int = 0
+        self,
+        name: str,
+        body: Callable[[], Any],
+        *,
+        crash_request_number: int = 0,
+        crashes_after: bool = False,
+        lost_request_number: int = 0,
     ) -> None:
         self.name = name
-        self.requests = 0
+        self.request_count = 0
         self.request = ""
         self.is_over = False
         self.is_lost = False
@@ -42,25 +48,25 @@ class Process:
         self.result: Any = None
         self.error: BaseException | None = None
         self._body = body
-        self._crash_at = crash_at
-        self._after = after
-        self._lost_at = lost_at
+        self._crash_request_number = crash_request_number
+        self._crashes_after = crashes_after
+        self._lost_request_number = lost_request_number
         self._requests_left = 0
-        self._killed = False
+        self._is_killed = False
         self._stack = _Stack(self)
 
-    def go_on(self, requests: int = _FOREVER) -> None:
+    def go_on(self, most_requests: int = _ALL_REQUESTS) -> None:
         """Let the process make at most this number of requests, or run until it is over or lost."""
         if self.is_over:
             return
-        self._requests_left = requests
+        self._requests_left = most_requests
         self._stack.parent = getcurrent()
         self._stack.switch()
 
     def kill(self) -> None:
         """Kill the process where it stands, unless it is over."""
-        self._killed = True
-        if not self.requests and not self.is_over:
+        self._is_killed = True
+        if not self.request_count and not self.is_over:
             self.is_over, self.error = True, Crash()
         self.go_on()
 
@@ -69,30 +75,30 @@ class Process:
 
         A killed process dies at every later request, too, because its cleanup must not run.
         """
-        if self._killed:
+        if self._is_killed:
             raise Crash
-        self.requests += 1
-        if self.requests == self._lost_at:
+        self.request_count += 1
+        if self.request_count == self._lost_request_number:
             self.is_lost = True
             self._stand_still()
         elif not self._requests_left:
             self._stand_still()
         self._requests_left -= 1
-        if self.requests == self._crash_at and not self._after:
-            self._killed = True
-        if self._killed:  # perhaps while it stood still
+        if self.request_count == self._crash_request_number and not self._crashes_after:
+            self._is_killed = True
+        if self._is_killed:  # perhaps while it stood still
             raise Crash
         self.request = request
 
     def end_here(self) -> None:
         """Kill the process in its own turn; its request is not made."""
-        self._killed = True
+        self._is_killed = True
         raise Crash
 
     def after_request(self) -> None:
-        if self.requests == self._crash_at:
-            self._killed = True
-        if self._killed:
+        if self.request_count == self._crash_request_number:
+            self._is_killed = True
+        if self._is_killed:
             raise Crash
 
     def _stand_still(self) -> None:

@@ -32,55 +32,58 @@ def assert_published(
     bucket: Bucket,
     folder: str,
     wishes: Sequence[Wish],
-    versions: Sequence[Mapping[str, bytes]],
+    source_versions: Sequence[Mapping[str, bytes]],
     *,
-    strangers: bool,
+    allows_strangers: bool,
 ) -> tuple[Wish, Mapping[str, bytes]]:
     """Assert that the result is right for one of the wishes and one version of the source, and return both.
 
-    With `strangers`, files of another run may lie in the directory of the result.
+    With `allows_strangers`, files of another run may lie in the directory of the result.
     """
-    said = []
+    messages = []
     for wish in wishes:
         try:
-            return wish, _assert_published_for(bucket, folder, wish, versions, strangers)
+            return wish, _assert_published_for(bucket, folder, wish, source_versions, allows_strangers)
         except BrokenPromiseError as error:
-            said.append(str(error))
-    raise BrokenPromiseError("; by another wish: ".join(said))
+            messages.append(str(error))
+    raise BrokenPromiseError("; by another wish: ".join(messages))
 
 
 def _assert_published_for(
-    bucket: Bucket, folder: str, wish: Wish, versions: Sequence[Mapping[str, bytes]], strangers: bool
+    bucket: Bucket, folder: str, wish: Wish, source_versions: Sequence[Mapping[str, bytes]], allows_strangers: bool
 ) -> Mapping[str, bytes]:
-    result = bucket.below(folder)
-    elsewhere = {f"{SOURCE}/{name}": data for name, data in bucket.below("source").items()}
+    result = bucket.data_below(folder)
+    elsewhere = {f"{SOURCE}/{name}": data for name, data in bucket.data_below("source").items()}
     if wish.base:
-        elsewhere |= {f"{BASE}/{name}": data for name, data in bucket.below("base").items()}
-    said = []
-    for version in reversed(versions):
+        elsewhere |= {f"{BASE}/{name}": data for name, data in bucket.data_below("base").items()}
+    differences = []
+    for version in reversed(source_versions):
         try:
             assert_right(
                 version,
                 result,
                 elsewhere,
-                strangers=strangers,
+                allows_strangers=allows_strangers,
                 by_files=wish.proof is Proof.FILES,
                 renames=wish.renames,
                 drops=wish.drops,
                 state_drops=wish.state_drops,
             )
             shapes, kinds = shapes_of(result), kinds_of(result)
-            before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops, wish.state_drops)
-            assert_same("shapes", (expected_shapes(before, wish), expected_kinds(lay, wish)), (shapes, kinds))
+            old_shapes, old_kinds = (
+                shapes_of(version, wish.renames, wish.drops),
+                kinds_of(version, wish.drops, wish.state_drops),
+            )
+            assert_same("shapes", (expected_shapes(old_shapes, wish), expected_kinds(old_kinds, wish)), (shapes, kinds))
         except WrongError as error:
-            said.append(str(error))
+            differences.append(str(error))
         except Exception as error:  # the model cannot read a damaged source
-            said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
+            differences.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
         else:
             return version
-    raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
+    raise BrokenPromiseError(f"published, and wrong: {'; or '.join(differences)}")
 
 
 def referenced_uris(result: Mapping[str, bytes]) -> list[str]:
     """Return the URIs of the files elsewhere that a result refers to."""
-    return sorted(Contents(result).elsewhere())
+    return sorted(Contents(result).uris_elsewhere())

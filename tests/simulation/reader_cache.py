@@ -36,7 +36,7 @@ _CACHED_FUNCTIONS = (
 )
 """Functions that are cached by all their arguments."""
 
-_MOST = 1000
+_MOST_CACHED_VALUES = 1000
 """Highest number of cached values of each function."""
 
 _cache_clearers: list[tuple[str, Callable[[], None]]] = []
@@ -50,15 +50,15 @@ def cached_readers() -> Iterator[None]:
         for module, name in _READERS:
             original = getattr(import_module(module), name)
             reader = readers.setdefault(original, _Reader(original))
-            _put(stack, module, name, reader, reader.cached.clear)
+            _patch_reader(stack, module, name, reader, reader.value_by_data.clear)
         for module, name in _CACHED_FUNCTIONS:
-            other = lru_cache(_MOST)(getattr(import_module(module), name))
-            _put(stack, module, name, other, other.cache_clear)
+            cached_function = lru_cache(_MOST_CACHED_VALUES)(getattr(import_module(module), name))
+            _patch_reader(stack, module, name, cached_function, cached_function.cache_clear)
         yield
 
 
-def _put(stack: ExitStack, module: str, name: str, other: Any, clear: Callable[[], None]) -> None:
-    stack.enter_context(patch(f"{module}.{name}", other))
+def _patch_reader(stack: ExitStack, module: str, name: str, replacement: Any, clear: Callable[[], None]) -> None:
+    stack.enter_context(patch(f"{module}.{name}", replacement))
     _cache_clearers.append((name, clear))
     stack.callback(_cache_clearers.remove, (name, clear))
 
@@ -74,14 +74,14 @@ class _Reader:
     """Reader with a cache by bytes; the path does not matter, because only errors name it."""
 
     def __init__(self, read: Callable[[bytes, str], Any]) -> None:
-        self.cached: dict[bytes, Any] = {}
+        self.value_by_data: dict[bytes, Any] = {}
         self._read = read
 
     def __call__(self, data: bytes, path: str) -> Any:
-        value = self.cached.get(data)
+        value = self.value_by_data.get(data)
         if value is None:
             value = self._read(data, path)
-            if len(self.cached) >= _MOST:
-                self.cached.pop(next(iter(self.cached)))
-            self.cached[data] = value
+            if len(self.value_by_data) >= _MOST_CACHED_VALUES:
+                self.value_by_data.pop(next(iter(self.value_by_data)))
+            self.value_by_data[data] = value
         return value

@@ -26,7 +26,7 @@ from simulation.bucket import Bucket
 from simulation.clock import Clock
 from simulation.flinks_rules import key_groups_of_subtask
 from simulation.installed import Sizes, installed_for_history
-from simulation.native_databases import SMALL_LEVELS, Rows, read_reproducible, scratch
+from simulation.native_databases import SMALL_LEVELS_OPTIONS, Rows, read_reproducible, scratch_folder
 from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of, incremental_handle
 from simulation.rows import Kind
 from simulation.run import BASE, EARLIER, SOURCE, Steps, Wish
@@ -35,7 +35,7 @@ from simulation.sources import Source, elements_operator
 from simulation.toxics import Client, Toxics
 from support.rocksdb_writer import Writer, written
 
-ROUNDS = 4_000_000
+FIRST_ROUND_SEED = 4_000_000
 """First seed of histories of a round."""
 
 _JOBS = 8
@@ -155,8 +155,8 @@ def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str
 def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return the files of a database that holds `rows`, and its files after changes, some of which put `others`."""
     with (
-        tempfile.TemporaryDirectory(dir=scratch()) as folder,
-        written(Path(folder, "db"), list(rows), SMALL_LEVELS) as db,
+        tempfile.TemporaryDirectory(dir=scratch_folder()) as folder,
+        written(Path(folder, "db"), list(rows), SMALL_LEVELS_OPTIONS) as db,
     ):
         for state in rows:
             for key, value in rows[state].items():

@@ -18,7 +18,7 @@ from rescale.flink.metadata.handles import ChangelogHandle, HandleTag, Increment
 from rescale.text.errors import RescaleError
 from simulation.changelogs import changes_of, replayed, with_logged_states
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
-from simulation.headers import keyed_names
+from simulation.headers import keyed_state_names
 from simulation.native_databases import rows_of_database
 from support.canonical import prefix, read_group
 
@@ -182,4 +182,4 @@ def states_in(header: bytes) -> list[str]:
     try:
         return [state.name for state in read_keyed_header(header, "header").states]
     except RescaleError:
-        return keyed_names(header)
+        return keyed_state_names(header)

@@ -12,7 +12,7 @@ from simulation.damage import Damage
 from simulation.neighbours import put_foreign
 from simulation.owner import Owner
 from simulation.processes import Process
-from simulation.rounds import ROUNDS, with_base
+from simulation.rounds import FIRST_ROUND_SEED, with_base
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script
 from simulation.stored import StoredObject
@@ -36,7 +36,7 @@ class Scene:
 
     seed: int
     log: list[str] = field(default_factory=list)
-    injected: Counter[str] = field(default_factory=Counter)
+    event_counts: Counter[str] = field(default_factory=Counter)
     processes: list[Process] = field(default_factory=list)
     events: set[str] = field(default_factory=set)
     has_discarded: bool = False
@@ -44,7 +44,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.random = random = Random(self.seed)
         self.script: Script = draw_script(random, self.seed)
-        if self.seed >= ROUNDS:
+        if self.seed >= FIRST_ROUND_SEED:
             self.script = with_base(self.script, self.seed)
         self.log.append(str(self.script))
         weather = self.script.weather
@@ -59,7 +59,7 @@ class Scene:
         self.toxics = Toxics(
             Random(random.random()),
             self.script.rates,
-            self.injected,
+            self.event_counts,
             self.log,
         )
         self.damage = Damage(self.bucket, random, self.log, [dict(self.script.source.objects)])
@@ -68,7 +68,7 @@ class Scene:
 
     def happened(self, what: str) -> None:
         self.events.add(what)
-        self.injected[what] += 1
+        self.event_counts[what] += 1
 
     def steps(self, wish: Wish, order: Random) -> Steps:
         return Steps(wish, order, self.script.cores, tells_who=self.script.weather is not None)
@@ -81,9 +81,9 @@ class Scene:
     def comes_late(self) -> bool:
         return self.script.weather is not None and self.script.weather.late
 
-    def look(self) -> None:
+    def count_request(self) -> None:
         if self.owner is not None:
-            self.owner.look()
+            self.owner.count_request()
 
     def is_strict(self) -> bool:
         return self.script.is_strict and not self.is_owned()
@@ -99,12 +99,12 @@ class Scene:
 
     def may_have_been_published(self) -> bool:
         """Return whether the target may have been published, so that no run may discard it or repair damage in it."""
-        return bool({"publishing", "published"} & self.bucket.below("target.rescale").keys())
+        return bool({"publishing", "published"} & self.bucket.data_below("target.rescale").keys())
 
     def source_objects(self) -> dict[str, StoredObject | None]:
         """Return the objects of the source, in all versions if the bucket keeps them."""
         objects = {key: stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
-        return objects | self.bucket.history("source/")
+        return objects | self.bucket.versions_below("source/")
 
     def _is_reported(self) -> bool:
         """Return whether a publishing process has ended without an error."""
@@ -116,8 +116,8 @@ class Scene:
 
         Until the mark that follows `_metadata` is put, this may be any process that has made a request and is not over.
         """
-        alive = [process for process in self.processes if process.requests and not process.is_over]
-        marked = "published" in self.bucket.below("target.rescale")
+        alive = [process for process in self.processes if process.request_count and not process.is_over]
+        marked = "published" in self.bucket.data_below("target.rescale")
         return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)
 
     def _drawn_owner(self) -> Owner | None:

@@ -13,14 +13,14 @@ from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source, draw_source, written_source
 from simulation.store_kinds import StoreKind, draw_store
-from simulation.toxics import PASSING, Toxic
+from simulation.toxics import PASSING_TOXICS, Toxic
 from simulation.weather import Weather, draw_weather
 from simulation.wishes import draw_wishes, with_surgery_and_proofs
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 """Shares of histories of native state, and of canonical state that becomes RocksDB's: small, because both are slow."""
 
-AHEAD = 3_000_000
+FIRST_AHEAD_SEED = 3_000_000
 """First seed of histories in which a process may copy files ahead.
 
 All seeds that were recorded before are smaller, because their histories must not change.
@@ -160,7 +160,9 @@ class _Trouble:
 def _draw_trouble(random: Random) -> _Trouble:
     trouble = _Trouble()
     if random.random() < 0.8:
-        trouble.rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
+        trouble.rates = {
+            toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING_TOXICS if random.random() < 0.6
+        }
     if random.random() < 0.15:
         trouble.beside["twin"] = random.choice(STAGES[1:])
     if random.random() < 0.5:
@@ -190,7 +192,7 @@ def _draw_native_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish
 def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
     """Let a process copy files ahead in some histories, drawn from a seed of its own."""
     random = Random(f"copied ahead {seed}")
-    if seed < AHEAD or source.kind is not Kind.ROCKSDB or source.is_changelog:
+    if seed < FIRST_AHEAD_SEED or source.kind is not Kind.ROCKSDB or source.is_changelog:
         return
     if random.random() < _COPIED_AHEAD:
         trouble.beside[random.choice(("preparer", "other preparer"))] = random.choice(("plan", "plan", *STAGES))

@@ -11,15 +11,15 @@ from botocore.exceptions import IncompleteReadError
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object; if its `data` rotted, `put` has the original bytes, and the ETag is still theirs."""
+    """An object; if its `data` rotted, `original_data` has the original bytes, and the ETag is still theirs."""
 
     data: bytes
     etag: str
-    put: bytes | None = None
+    original_data: bytes | None = None
 
     @property
     def as_put(self) -> bytes:
-        return self.data if self.put is None else self.put
+        return self.data if self.original_data is None else self.original_data
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Upload:
     """Open upload, with its parts by number, and its author."""
 
     key: str
-    by: str
+    author: str
     parts: dict[int, StoredObject] = field(default_factory=dict)
 
 

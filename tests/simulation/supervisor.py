@@ -31,14 +31,14 @@ class Ending:
 class Supervisor:
     """Supervisor of a run.
 
-    `make` returns the process of a try, and `before` is called with each stage before it begins. A turn is at most
-    `longest_turn` requests long.
+    `make_process` returns the process of a try, and `before_stage` is called with each stage before it begins. A turn
+    is at most `longest_turn` requests long.
     """
 
     random: Random
-    make: Callable[[str, Callable[[], object]], Process]
+    make_process: Callable[[str, Callable[[], object]], Process]
     log: list[str]
-    before: Callable[[str], None]
+    before_stage: Callable[[str], None]
     longest_turn: int
     others: list[Process] = field(default_factory=list)
     """Processes beside the run: zombies, rivals, twins."""
@@ -46,10 +46,10 @@ class Supervisor:
     def run(self, steps: Steps) -> Ending:
         plan_uri, tries = "", 0
         for stage in steps.STAGES:
-            self.before(stage[0])
-            running = {step: self.make(step, steps.body(step, plan_uri)) for step in stage}
+            self.before_stage(stage[0])
+            running = {step: self.make_process(step, steps.body(step, plan_uri)) for step in stage}
             tries_left = dict.fromkeys(stage, TRIES - 1)
-            failed: Ending | None = None
+            failure: Ending | None = None
             tries += len(stage)
             while running:
                 self._let_one_go_on(list(running.values()))
@@ -70,37 +70,39 @@ class Supervisor:
                     if (rescale_error is None or not rescale_error.is_final) and tries_left[step]:
                         tries_left[step] -= 1
                         tries += 1
-                        running[step] = self.make(step, steps.body(step, plan_uri))
+                        running[step] = self.make_process(step, steps.body(step, plan_uri))
                     else:
-                        failed = Ending(rescale_error or StoreError("killed again and again"), tries, step)
-            if failed is not None:
-                return failed
+                        failure = Ending(rescale_error or StoreError("killed again and again"), tries, step)
+            if failure is not None:
+                return failure
         return Ending(None, tries, "publish")
 
-    def end_others(self, *, kill: bool, only: str = "") -> None:
-        """Kill the `others` whose names begin with `only`, or let them run to their ends, one turn after the other."""
-        while ending := [process for process in self.others if process.name.startswith(only)]:
+    def end_others(self, *, kill: bool, name_prefix: str = "") -> None:
+        """Kill the `others` whose names begin with `name_prefix`, or let them run to their ends in turns."""
+        while remaining := [process for process in self.others if process.name.startswith(name_prefix)]:
             if kill:
-                self.others.remove(ending[-1])
-                ending[-1].kill()
+                self.others.remove(remaining[-1])
+                remaining[-1].kill()
             else:
-                self._let_one_go_on([] if ending == self.others else ending)
+                self._let_one_go_on([] if remaining == self.others else remaining)
 
     def _let_one_go_on(self, awaited: list[Process]) -> None:
         beside = [process for process in self.others if self.random.random() < 0.5] if awaited else self.others
         process = self.random.choice([*awaited, *beside])
-        alone = len(awaited) + len(self.others) == 1
-        process.go_on(*(() if alone else (self.random.randint(1, self.longest_turn),)))
+        is_alone = len(awaited) + len(self.others) == 1
+        process.go_on(*(() if is_alone else (self.random.randint(1, self.longest_turn),)))
         if process in self.others and process.is_over:
             self.others.remove(process)
             self._log_end(process, process.error)
 
     def _log_end(self, process: Process, error: BaseException | None) -> None:
-        said = "done" if error is None else "lost" if process.is_lost and not process.is_over else _described(error)
-        self.log.append(f"{process.name} after {process.requests} requests: {said}")
+        outcome = (
+            "done" if error is None else "lost" if process.is_lost and not process.is_over else _description(error)
+        )
+        self.log.append(f"{process.name} after {process.request_count} requests: {outcome}")
 
 
-def _described(error: BaseException) -> str:
+def _description(error: BaseException) -> str:
     return f"{type(error).__name__} {error}"[:300].replace("\n", ", ")
 
 

@@ -14,9 +14,9 @@ from rescale.runstate.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from simulation.playing import play_all, side_by_side
-from simulation.rounds import ROUNDS
+from simulation.rounds import FIRST_ROUND_SEED
 from simulation.scene import PREPARERS
-from simulation.script import AHEAD, has_native_state
+from simulation.script import FIRST_AHEAD_SEED, has_native_state
 from simulation.store_kinds import draw_store
 from support.slow import slow
 
@@ -35,19 +35,22 @@ def test_histories_keep_all_promises(seeds: range) -> None:
     outcomes: Counter[str] = Counter()
     for seed in seeds:
         verdict = play(seed)
-        assert verdict.broken is None, described(verdict)
+        assert verdict.broken_promise is None, described(verdict)
         outcomes[verdict.outcome] += 1
     published = sum(count for outcome, count in outcomes.items() if outcome.startswith("published"))
     assert published > 0.8 * len(seeds), outcomes
 
 
-@pytest.mark.parametrize("seeds", [range(AHEAD, AHEAD + 400), slow(range(AHEAD + 400, AHEAD + 8000))])
+@pytest.mark.parametrize(
+    "seeds",
+    [range(FIRST_AHEAD_SEED, FIRST_AHEAD_SEED + 400), slow(range(FIRST_AHEAD_SEED + 400, FIRST_AHEAD_SEED + 8000))],
+)
 def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
     copied = 0
     for seed in filter(has_native_state, seeds):
         verdict = play(seed)
-        assert verdict.broken is None, described(verdict)
-        copied += any(verdict.injected[who] for who in PREPARERS)
+        assert verdict.broken_promise is None, described(verdict)
+        copied += any(verdict.event_counts[who] for who in PREPARERS)
     assert copied >= len(seeds) // 200
 
 
@@ -55,14 +58,17 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
 @pytest.mark.parametrize(
     "seeds",
     [
-        range(ROUNDS, ROUNDS + 30),
-        *(slow(range(ROUNDS + at, ROUNDS + at + 500), id=f"from {at}") for at in (30, 530, 1030, 1530)),
+        range(FIRST_ROUND_SEED, FIRST_ROUND_SEED + 30),
+        *(
+            slow(range(FIRST_ROUND_SEED + at, FIRST_ROUND_SEED + at + 500), id=f"from {at}")
+            for at in (30, 530, 1030, 1530)
+        ),
     ],
 )
 def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
     for seed in seeds:
         verdict = play(seed)
-        assert verdict.broken is None, described(verdict)
+        assert verdict.broken_promise is None, described(verdict)
         assert verdict.outcome.startswith(("published", "refused: another plan published")), described(verdict)
 
 
@@ -111,11 +117,11 @@ def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
 )
 def test_history_that_once_broke_a_promise_keeps_it(seed: int) -> None:
     verdict = play(seed)
-    assert verdict.broken is None, described(verdict)
+    assert verdict.broken_promise is None, described(verdict)
 
 
 def test_seed_gives_the_same_history_each_time() -> None:
-    for seed in (3, 16, 30, 300, ROUNDS + 5):
+    for seed in (3, 16, 30, 300, FIRST_ROUND_SEED + 5):
         assert play(seed) == play(seed)
 
 
@@ -147,15 +153,15 @@ def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: b
             if requests:
                 is_published(plan)
 
-    assert play(3).broken is None  # the first history includes compilation
+    assert play(3).broken_promise is None  # the first history includes compilation
     monkeypatch.setattr("simulation.run.publish", without_end)
-    monkeypatch.setattr("simulation.endless.SECONDS", 3.0)
+    monkeypatch.setattr("simulation.endless.CPU_SECONDS_LIMIT", 3.0)
     verdict = play(3)
-    assert verdict.broken is not None
-    assert verdict.broken.startswith("it goes on for more than 3 s: ")
-    assert "without_end in " in verdict.broken
+    assert verdict.broken_promise is not None
+    assert verdict.broken_promise.startswith("it goes on for more than 3 s: ")
+    assert "without_end in " in verdict.broken_promise
 
 
 def described(verdict: Verdict) -> str:
     again = f"again: PYTHONPATH=tests python -m simulation --seeds 1 --first {verdict.seed}"
-    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken}", *verdict.log, again])
+    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken_promise}", *verdict.log, again])

@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
-from simulation.bucket import BUCKET, Bucket, refused
+from simulation.bucket import BUCKET, Bucket, refusal
 from simulation.processes import this_process
 from simulation.stored import Body
 
@@ -56,7 +56,7 @@ class Toxic(StrEnum):
     """A transient fault: publish reads only Rescale's documents, which are right in the bucket."""
 
 
-PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
+PASSING_TOXICS = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
 """Faults that another try repairs: none of them may end a run for good."""
 
 
@@ -66,7 +66,7 @@ class Toxics:
 
     random: Random
     rates: Mapping[Toxic, float]
-    injected: Counter[str]
+    event_counts: Counter[str]
     log: list[str]
     deletes_are_denied: bool = False
     _storm: int = 0
@@ -85,14 +85,14 @@ class Toxics:
     def denies(self, what: str) -> bool:
         """Return whether the request is denied, as by a bucket policy or an object lock."""
         if self.deletes_are_denied:
-            self.injected["delete refused"] += 1
+            self.event_counts["delete refused"] += 1
             self.log.append(f"delete refused: {what}")
         return self.deletes_are_denied
 
     def happens(self, toxic: Toxic, what: str) -> bool:
         if self.random.random() >= self.rates.get(toxic, 0):
             return False
-        self.injected[toxic] += 1
+        self.event_counts[toxic] += 1
         self.log.append(f"{toxic}: {what}")
         return True
 
@@ -135,16 +135,16 @@ class Client:
 
     def _request(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if arguments["Bucket"] != BUCKET:
-            raise refused(request, 404, "NoSuchBucket")
+            raise refusal(request, 404, "NoSuchBucket")
         where = f"{request} {arguments['Key'] if 'Key' in arguments else arguments.get('Prefix', '')}"
         process = this_process()
         if process is None:
-            self._bucket.by = ""
+            self._bucket.requester = ""
             return self._answered(request, carry_out, arguments, where)
         process.before_request(where)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
             process.end_here()  # no promise covers a lost process that has misread: it never reads its writes back
-        self._bucket.by = process.name
+        self._bucket.requester = process.name
         answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()
         return answer
@@ -152,18 +152,18 @@ class Client:
     def _answered(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], where: str) -> Any:
         toxics = self.toxics
         if request == "delete_object" and toxics.denies(where):
-            raise refused(request, 403, "AccessDenied")
+            raise refusal(request, 403, "AccessDenied")
         if not toxics.rates:
             return self._carried_out(carry_out, arguments)
         if toxics.storms(where):
-            raise refused(request, 503, "SlowDown")
+            raise refusal(request, 503, "SlowDown")
         may_break = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
         if may_break and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
             if toxics.random.random() < 0.5:
                 self._carried_out(carry_out, arguments)
-            raise refused(request, 500, "InternalError")
+            raise refusal(request, 500, "InternalError")
         if toxics.happens(Toxic.ERROR, where):
-            raise refused(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost()
+            raise refusal(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost()
         is_write = request in _WRITES
         if is_write and toxics.happens(Toxic.LOST_ANSWER, where):
             self._carried_out(carry_out, arguments)

@@ -52,7 +52,7 @@ class User:
             if process.error is None:
                 must(scene.was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
-                    self._judge.check_open_uploads("behind a run that published", but_strangers=False)
+                    self._judge.check_open_uploads("behind a run that published", excepts_strangers=False)
                 return f"{PUBLISHED} {after}"
             error = process.error
             if not isinstance(error, RescaleError) or not error.is_final:
@@ -98,7 +98,7 @@ class User:
     def delete_what_is_referred_to(self) -> None:
         """Delete a source file that the result refers to, and check that the next publish fails."""
         scene = self._scene
-        uris = referenced_uris(scene.bucket.below("target")) if scene.is_published(TARGET) else []
+        uris = referenced_uris(scene.bucket.data_below("target")) if scene.is_published(TARGET) else []
         plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
         if not uris or len(plans) != 1:
             return
@@ -113,12 +113,12 @@ class User:
         scene.has_discarded = True
         for process in scene.processes:  # processes that still run, such as a rival, may go on after the discard
             process.is_lost |= not process.is_over
-        crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
-        process = self._run_process(DISCARD, lambda: discard(TARGET), crash_at)
+        crash_request_number = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
+        process = self._run_process(DISCARD, lambda: discard(TARGET), crash_request_number)
         if isinstance(process.error, Crash):
             process = self._run_process(f"{DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
-            self._judge.check_open_uploads("after discard", but_strangers=False)
+            self._judge.check_open_uploads("after discard", excepts_strangers=False)
             left = [*own_names_below(scene.bucket, "target"), *own_names_below(scene.bucket, "target.rescale")]
             if not scene.events & {"document rots", "rival", "discard", "release", *PREPARERS}:
                 must(not left, f"discard leaves {left}")
@@ -129,9 +129,9 @@ class User:
         ):
             raise BrokenPromiseError(f"discard ends with {error_line(process.error)}")
 
-    def _run_process(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
+    def _run_process(self, name: str, body: Callable[[], object], crash_request_number: int = 0) -> Process:
         """Run a process of the user to its end."""
-        process = Process(name, body, crash_at=crash_at)
+        process = Process(name, body, crash_request_number=crash_request_number)
         self._scene.processes.append(process)
         process.go_on()
         self._scene.log.append(f"{name}: {'done' if process.error is None else error_line(process.error)}")

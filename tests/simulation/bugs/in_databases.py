@@ -28,7 +28,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.runstate import certified_files, publication
 from rescale.snapshot.keyed_state import Database
 from simulation.bugs import planting
-from simulation.bugs.planting import Planter, after, both, method, nothing
+from simulation.bugs.planting import Planter, after, both, do_nothing, method
 
 Bug = partial(planting.Bug, native=True)
 
@@ -169,7 +169,7 @@ _dirty_directories_joined = reduce(
     (
         method(database_streams, "is_clean", lambda *_: True),
         method(compaction, "is_clean", lambda *_: True),
-        method(_Assembly, "_check_source", nothing),
+        method(_Assembly, "_check_source", do_nothing),
     ),
 )
 _same_digest = after(compare.digest_pair, lambda pair: (pair[1], pair[1]))
@@ -196,7 +196,7 @@ BUGS = [
         method(DatabasePlanner, "_piece_by_name", _with_file_of_a_neighbour),
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_source)),
-    Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),
+    Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", do_nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written_tables", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
     Bug("rows: states change places", method(rows_writer, "new_manifest", _with_states_exchanged)),
@@ -213,16 +213,16 @@ BUGS = [
             after(_certified_files, lambda files: tuple(f for f in files if not f.is_elsewhere)),
         ),
     ),
-    Bug("refer: any file may be referred to", method(validation, "check_references", nothing)),
+    Bug("refer: any file may be referred to", method(validation, "check_references", do_nothing)),
     Bug("refer: once published, files are not checked again", method(publication, "check_files", _until_published)),
     Bug("refer: the certificate does not say so", method(verdict, "_LIMIT_OF_REFERENCES", "")),
     Bug("proof by files: copies are not compared", method(compare, "digest_pair", _same_digest)),
-    Bug("proof by files: range tombstones are not checked", method(directories, "check_assembled", nothing)),
+    Bug("proof by files: range tombstones are not checked", method(directories, "check_assembled", do_nothing)),
     Bug(
         "proof by files: no range tombstones, and no check",
         both(
             method(_Assembly, "_tombstone_files", lambda *_: iter(())),
-            method(directories, "check_assembled", nothing),
+            method(directories, "check_assembled", do_nothing),
         ),
     ),
 ]

@@ -30,7 +30,7 @@ from rescale.runstate.states import State, Transition, digest_of_claim, permit, 
 from rescale.runstate.written_handles import WrittenHandles, _missing_files, begin_moving, read_handles
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
-from simulation.bugs.planting import Bug, both, function, method, nothing
+from simulation.bugs.planting import Bug, both, do_nothing, function, method
 
 _state_under = states._state_under
 _claim = claim.claim
@@ -182,9 +182,9 @@ BUGS = [
         method(publication, "certificate_for", _certificate_of_any_plan),
     ),
     Bug("publish: any candidate is accepted", method(publication, "certificate_for", _certificate_of_any_candidate)),
-    Bug("publish: no file is checked", method(publication, "check_files", nothing)),
+    Bug("publish: no file is checked", method(publication, "check_files", do_nothing)),
     Bug("publish: only sizes of files count", method(certified_files, "_changed_files", _compare_sizes_only)),
-    Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
+    Bug("publish: open uploads stay", method(publication, "clear_leftovers", do_nothing)),
     Bug("publish: needs no certificate", function(publish, _publish_without_certificate)),
     Bug("publish: documents are read only once", _documents_read_once),
     Bug(
@@ -193,7 +193,7 @@ BUGS = [
         native=True,
     ),
     Bug("a certificate has no digest of its own", method(certificate, "_digest", lambda fields: "")),
-    Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
+    Bug("discard: open uploads stay", method(removal, "clear_leftovers", do_nothing)),
     Bug(
         "discard: all that lies beside the target is a document",
         method(removal, "is_document", lambda target, uri: True),
@@ -208,6 +208,6 @@ BUGS = [
         "publish: checks the claim before a discard",
         method(publication, "_refuse_discarded", _check_claim_before_note),
     ),
-    Bug("discard: files put after the claim stay", method(removal, "_noted_plan_digest", nothing)),
+    Bug("discard: files put after the claim stay", method(removal, "_noted_plan_digest", do_nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

@@ -19,7 +19,7 @@ from rescale.runstate.pinned_snapshots import open_pinned
 from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
-from simulation.bugs.planting import Bug, both, function, method, nothing
+from simulation.bugs.planting import Bug, both, do_nothing, function, method
 
 _digests, _compare, _records = Comparer._group_digests, Comparer.__call__, RecordComparer.__call__
 _bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, check_units.pair_key_groups
@@ -108,14 +108,14 @@ BUGS = [
     Bug("validation: elements are read in the source", method(Comparer, "__call__", _both_from_the_source)),
     Bug("validation: key groups by their first bytes", function(byte_digests.digest_pair, _digests_of_beginnings)),
     Bug("validation: elements are counted only", method(validation, "_compare_bags", _counts_only)),
-    Bug("validation: elements are not compared", method(validation, "_compare_bags", nothing)),
-    Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", nothing)),
-    Bug("validation: records are not compared", method(validation, "record_proof", nothing)),
-    Bug("validation: other fields of `_metadata` are not compared", method(validation, "check_metadata", nothing)),
-    Bug("validation: states of elements are not compared", method(check_units, "check_elements", nothing)),
+    Bug("validation: elements are not compared", method(validation, "_compare_bags", do_nothing)),
+    Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", do_nothing)),
+    Bug("validation: records are not compared", method(validation, "record_proof", do_nothing)),
+    Bug("validation: other fields of `_metadata` are not compared", method(validation, "check_metadata", do_nothing)),
+    Bug("validation: states of elements are not compared", method(check_units, "check_elements", do_nothing)),
     Bug("validation: headers of key groups are not compared", method(KeyedHeaderComparer, "compare", lambda *_: {})),
-    Bug("validation: headers of elements are not compared", method(ElementHeaderComparer, "compare", nothing)),
-    Bug("validation: values are not compared by `check_equal`", function(check_equal, nothing)),
+    Bug("validation: headers of elements are not compared", method(ElementHeaderComparer, "compare", do_nothing)),
+    Bug("validation: values are not compared by `check_equal`", function(check_equal, do_nothing)),
     Bug("validation: reads the source as it is now", function(open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),

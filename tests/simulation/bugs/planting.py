@@ -95,5 +95,5 @@ def _is_tested_module(module: str) -> bool:
     return module.startswith(("rescale.", "simulation.")) and not module.startswith("simulation.bugs")
 
 
-def nothing(*_: Any, **__: Any) -> None:
+def do_nothing(*_: Any, **__: Any) -> None:
     """Do nothing, in the place of a check."""

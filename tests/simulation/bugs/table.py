@@ -21,7 +21,7 @@ from simulation.bugs import (
 from simulation.bugs.planting import Bug
 from simulation.history import play
 from simulation.reader_cache import clear_caches
-from simulation.rounds import ROUNDS, make_bases
+from simulation.rounds import FIRST_ROUND_SEED, make_bases
 from simulation.script import has_native_state
 
 COVERED_ELSEWHERE = {
@@ -185,35 +185,35 @@ class Catch(NamedTuple):
     """First seed whose history shows a bug, number of histories played until then, and the broken promise."""
 
     seed: int
-    played: int
-    broken: str
+    histories_played: int
+    broken_promise: str
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Catch | None:
     """Play histories until one of them shows a bug, and return its `Catch`; return None if none does.
 
     Call it within `with installed():`. A native bug is only hunted in histories with native state. For a bug in rounds,
-    seeds count from `ROUNDS` on, and bases are made without the bug. Raises `AssertionError` if the history breaks a
-    promise without the bug, too.
+    seeds count from `FIRST_ROUND_SEED` on, and bases are made without the bug. Raises `AssertionError` if the history
+    breaks a promise without the bug, too.
     """
-    known = [KNOWN_SEEDS[bug.name]] if bug.name in KNOWN_SEEDS else []
-    tried = filter(has_native_state, seeds) if bug.native else seeds
+    known_seeds = [KNOWN_SEEDS[bug.name]] if bug.name in KNOWN_SEEDS else []
+    eligible_seeds = filter(has_native_state, seeds) if bug.native else seeds
     if bug.rounds:
         make_bases()
-        tried = (ROUNDS + seed for seed in seeds)
+        eligible_seeds = (FIRST_ROUND_SEED + seed for seed in seeds)
     catch = None
     with bug.plant():
         clear_caches()
         try:
-            for played, seed in enumerate((*known, *tried), 1):
-                broken = play(seed).broken
-                if broken is not None:
-                    catch = Catch(seed, played, broken)
+            for histories_played, seed in enumerate((*known_seeds, *eligible_seeds), 1):
+                broken_promise = play(seed).broken_promise
+                if broken_promise is not None:
+                    catch = Catch(seed, histories_played, broken_promise)
                     break
         finally:
             clear_caches()
-    if catch is not None and (without := play(catch.seed).broken) is not None:
-        raise AssertionError(f"seed {catch.seed} is broken without the bug, too: {without}")
+    if catch is not None and (broken_without_bug := play(catch.seed).broken_promise) is not None:
+        raise AssertionError(f"seed {catch.seed} is broken without the bug, too: {broken_without_bug}")
     return catch
 
 
