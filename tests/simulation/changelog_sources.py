@@ -31,13 +31,13 @@ from simulation.native_sources import KEYED_STATES, heap_source, keyed_info, roc
 from simulation.rows import Kind, keyed_rows, states_in
 from simulation.sources import Source, store_stream
 
-_SHARE = 0.008
+_CHANGELOG_SHARE = 0.008
 """Share of all histories whose source has a changelog."""
 
 _CLEAR, _SET, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 3, 5, 8
 _METADATA_GROUP = -1
-_FIRST_ID = 40
-_SOURCES = 12
+_FIRST_STATE_ID = 40
+_SOURCE_COUNT = 12
 
 
 def draw_changelog(seed: int) -> Source | None:
@@ -46,7 +46,7 @@ def draw_changelog(seed: int) -> Source | None:
     The draw uses a random generator of its own, so that histories without a changelog do not change.
     """
     random = Random(f"changelog {seed}")
-    return _changelog_source(random.randrange(_SOURCES)) if random.random() < _SHARE else None
+    return _changelog_source(random.randrange(_SOURCE_COUNT)) if random.random() < _CHANGELOG_SHARE else None
 
 
 @cache
@@ -57,8 +57,8 @@ def _changelog_source(number: int) -> Source:
     metadata = read_metadata(objects["_metadata"], "_metadata")
     states = list(KEYED_STATES) if base.kind is Kind.ROCKSDB else ["counts", "latest"]
     operators = tuple(
-        replace(operator, subtasks=_logged(random, objects, operator, states))
-        if any(map(_keyed, operator.subtasks))
+        replace(operator, subtasks=_with_changelogs(random, objects, operator, states))
+        if any(map(_keyed_handle, operator.subtasks))
         else operator
         for operator in metadata.operators
     )
@@ -66,59 +66,61 @@ def _changelog_source(number: int) -> Source:
     return replace(base, name=f"{base.name}, under a changelog", objects=objects, is_changelog=True)
 
 
-def _logged(
+def _with_changelogs(
     random: Random, objects: dict[str, bytes], operator: OperatorState, states: Sequence[str]
 ) -> tuple[Subtask, ...]:
     """Return the subtasks with changelogs.
 
     The changes of a subtask lie in `_metadata`, in a file of the subtask, or in one file of all subtasks.
     """
-    shared = random.random() < 0.5
+    is_shared = random.random() < 0.5
     files: dict[str, bytearray] = defaultdict(lambda: bytearray(b"\0"))  # no compression
     logs: list[list[tuple[str, int, list[Change]]]] = []
     for subtask in operator.subtasks:
-        name = "log" if shared else f"log-{subtask.index}"
+        name = "log" if is_shared else f"log-{subtask.index}"
         logs.append([])
-        for part in _parts(random, objects, operator, subtask, states):
+        for change_set in _change_sets(random, objects, operator, subtask, states):
             if random.random() < 0.3:
-                logs[-1].append(("", 0, part))
+                logs[-1].append(("", 0, change_set))
             else:
-                logs[-1].append((name, len(files[name]) - 1, part))
-                files[name] += _change_set(part)
+                logs[-1].append((name, len(files[name]) - 1, change_set))
+                files[name] += _change_set_bytes(change_set)
     streams = {name: store_stream(random, objects, name, bytes(data)) for name, data in files.items()}
     return tuple(
-        _with_log(subtask, [_delta(subtask, streams.get(name), at, part) for name, at, part in log])
+        _with_log(subtask, [_delta(subtask, streams.get(name), offset, change_set) for name, offset, change_set in log])
         for subtask, log in zip(operator.subtasks, logs, strict=True)
     )
 
 
 def _with_log(subtask: Subtask, deltas: Sequence[ChangelogDelta]) -> Subtask:
-    base = _keyed(subtask)
+    base = _keyed_handle(subtask)
     assert base is not None
-    first, key_groups = _range(base)
+    first, key_group_count = _key_group_range(base)
     handle = ChangelogHandle(
-        HandleTag.CHANGELOG_V2, first, key_groups, 0, (base,), tuple(deltas), 3, 7, f"changelog-{subtask.index}"
+        HandleTag.CHANGELOG_V2, first, key_group_count, 0, (base,), tuple(deltas), 3, 7, f"changelog-{subtask.index}"
     )
     return replace(subtask, state=replace(subtask.state or SubtaskState(), managed_keyed=handle))
 
 
-def _delta(subtask: Subtask, stream: Stream | None, at: int, part: Sequence[Change]) -> ChangelogDelta:
-    base = _keyed(subtask)
+def _delta(subtask: Subtask, stream: Stream | None, offset: int, change_set: Sequence[Change]) -> ChangelogDelta:
+    base = _keyed_handle(subtask)
     assert base is not None
-    first, key_groups = _range(base)
+    first, key_group_count = _key_group_range(base)
     if stream is None:
-        changes = tuple(StateChange(*change) for change in part)
-        return InMemoryChangelogHandle(first, key_groups, 0, len(part), changes, "in memory")
-    size = len(_change_set(part))
+        changes = tuple(StateChange(*change) for change in change_set)
+        return InMemoryChangelogHandle(first, key_group_count, 0, len(change_set), changes, "in memory")
+    size = len(_change_set_bytes(change_set))
     tag = HandleTag.CHANGELOG_STREAM_V2
-    return ChangelogStreamHandle(tag, first, key_groups, ((at, stream),), size, size, "in a file", "filesystem")
+    return ChangelogStreamHandle(
+        tag, first, key_group_count, ((offset, stream),), size, size, "in a file", "filesystem"
+    )
 
 
-def _parts(
+def _change_sets(
     random: Random, objects: dict[str, bytes], operator: OperatorState, subtask: Subtask, states: Sequence[str]
 ) -> list[list[Change]]:
     """Return the change sets of a subtask; the description of a state comes before its first change."""
-    base = _keyed(subtask)
+    base = _keyed_handle(subtask)
     assert base is not None
     materialised = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
     old_keys = [(row[1], row[2]) for row, _ in materialised.rows if row[1] in materialised.key_groups]
@@ -127,24 +129,24 @@ def _parts(
         *old_keys,
         *((group, struct.pack(">q", key) + b"\0") for group, key in new_keys if group in materialised.key_groups),
     ]
-    changed = states if random.random() < 0.5 else states_in(materialised.header)
-    parts: list[list[Change]] = []
-    described: set[str] = set()
+    changed_states = states if random.random() < 0.5 else states_in(materialised.header)
+    change_sets: list[list[Change]] = []
+    described_states: set[str] = set()
     for _ in range(random.choice((0, 1, 1, 3))):
-        parts.append([])
+        change_sets.append([])
         for _ in range(random.choice((1, 5, 30)) if keys else 0):
-            state = random.choice(changed)
-            number = _FIRST_ID + states.index(state)
-            if state not in described:
-                described.add(state)
-                parts[-1].append((_METADATA_GROUP, _description(state, number)))
+            state = random.choice(changed_states)
+            state_id = _FIRST_STATE_ID + states.index(state)
+            if state not in described_states:
+                described_states.add(state)
+                change_sets[-1].append((_METADATA_GROUP, _description(state, state_id)))
             group, key = random.choice(keys)
-            operation, payload = _drawn(random, state)
-            parts[-1].append((group, struct.pack(">Bh", operation, number) + key + payload))
-    return parts
+            operation, payload = _draw_operation(random, state)
+            change_sets[-1].append((group, struct.pack(">Bh", operation, state_id) + key + payload))
+    return change_sets
 
 
-def _drawn(random: Random, state: str) -> tuple[int, bytes]:
+def _draw_operation(random: Random, state: str) -> tuple[int, bytes]:
     """Draw an operation, and the bytes that follow the key."""
     if random.random() < 0.2:
         return _CLEAR, b""
@@ -157,30 +159,30 @@ def _drawn(random: Random, state: str) -> tuple[int, bytes]:
     return operation, struct.pack(">i", len(elements)) + b"".join(elements)
 
 
-def _description(state: str, number: int) -> bytes:
+def _description(state: str, state_id: int) -> bytes:
     """Return the description of a state without a TTL and without a default value."""
-    return struct.pack(">Bi", _METADATA, 6) + keyed_info(state) + b"\0\0" + struct.pack(">hB", number, 0)
+    return struct.pack(">Bi", _METADATA, 6) + keyed_info(state) + b"\0\0" + struct.pack(">hB", state_id, 0)
 
 
-def _change_set(changes: Sequence[Change]) -> bytes:
+def _change_set_bytes(changes: Sequence[Change]) -> bytes:
     """Return a change set: descriptions of states, then changes by key group (`StateChangeFormat`)."""
     by_group: dict[int, list[bytes]] = defaultdict(list)
     for group, change in changes:
         by_group[group].append(change)
-    out = struct.pack(">i", len(by_group))
+    data = struct.pack(">i", len(by_group))
     for group in sorted(by_group):
-        out += struct.pack(">ii", len(by_group[group]), group)
-        out += b"".join(struct.pack(">i", len(change)) + change for change in by_group[group])
-    return out
+        data += struct.pack(">ii", len(by_group[group]), group)
+        data += b"".join(struct.pack(">i", len(change)) + change for change in by_group[group])
+    return data
 
 
-def _range(handle: KeyGroupsHandle | IncrementalHandle) -> tuple[int, int]:
+def _key_group_range(handle: KeyGroupsHandle | IncrementalHandle) -> tuple[int, int]:
     return handle.first_key_group, len(handle.offsets) if isinstance(
         handle, KeyGroupsHandle
     ) else handle.key_group_count
 
 
-def _keyed(subtask: Subtask) -> KeyGroupsHandle | IncrementalHandle | None:
+def _keyed_handle(subtask: Subtask) -> KeyGroupsHandle | IncrementalHandle | None:
     handle = subtask.state.managed_keyed if subtask.state is not None else None
     return handle if isinstance(handle, KeyGroupsHandle | IncrementalHandle) else None
 

@@ -9,7 +9,7 @@ from random import Random
 from simulation.bucket import Bucket
 from simulation.neighbours import FOREIGN_OBJECTS
 from simulation.stored import StoredObject
-from simulation.toxics import flipped
+from simulation.toxics import with_random_flip
 
 _KEPT_PREFIXES = ("source/", "base/")
 """Prefixes of the keys of files that a result may contain unchanged."""
@@ -78,7 +78,7 @@ class Damage:
         """Flip a bit and keep the ETag."""
         stored = self.bucket.objects[key]
         self.original_by_key.setdefault(key, stored)
-        self.bucket.rot(key, StoredObject(flipped(stored.data, self.random), stored.etag, stored.as_put))
+        self.bucket.rot(key, StoredObject(with_random_flip(stored.data, self.random), stored.etag, stored.as_put))
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
@@ -98,7 +98,7 @@ class Damage:
                     self.bucket.rot(key, StoredObject(current.original_data, current.etag))
 
     def _replace(self, key: str) -> bool:
-        self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))
+        self.bucket.put(key, with_random_flip(self.bucket.objects[key].data, self.random))
         return True
 
     def _change(self, key: str) -> bool:

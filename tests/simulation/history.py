@@ -118,24 +118,24 @@ class _History:
                 and self._is_possible(kind, stage)
                 and self._scene.damage.inflict(kind, self._spared_keys(kind))
             ):
-                self._scene.happened(kind)
+                self._scene.record_event(kind)
                 if kind.startswith("source"):
-                    self._scene.source = self._scene.source_objects()
+                    self._scene.expected_source = self._scene.source_objects()
         if script.weather is not None:
-            self._scene.toxics.deletes_are_denied |= script.weather.no_deletes == stage
-            if script.weather.release == stage:
+            self._scene.toxics.deletes_are_denied |= script.weather.deletes_denied_from == stage
+            if script.weather.release_stage == stage:
                 install_release()
-                self._scene.happened("release")
+                self._scene.record_event("release")
         body_by_name = {
-            "twin": self._scene.steps(script.wish, self._scene.random).all,
-            "rival": self._scene.steps(script.other_wish, self._scene.random).all,
+            "twin": self._scene.steps(script.wish, self._scene.random).run_all,
+            "rival": self._scene.steps(script.other_wish, self._scene.random).run_all,
             "discard": lambda: discard(TARGET),
             "preparer": self._scene.steps(script.wish, self._scene.random).copy_ahead,
             "other preparer": self._scene.steps(script.other_wish, self._scene.random).copy_ahead,
         }
         for who, planned_stage in script.beside.items():
             if planned_stage == stage:
-                self._scene.happened(who)
+                self._scene.record_event(who)
                 self._supervisor.others.append(self._new_process(who, body_by_name[who]))
 
     def _is_possible(self, kind: str, stage: str) -> bool:
@@ -145,7 +145,7 @@ class _History:
         holds for files of the result, and for files of the source to which a result refers. They are only damaged
         before anything is published, and while no other process runs.
         """
-        refers = any(wish.files is Files.REFER for wish in self._scene.requested)
+        refers = any(wish.files is Files.REFER for wish in self._scene.requested_wishes)
         if kind == "source rots" and refers and stage == "publish":
             return False
         if kind.startswith("source") and not refers:
@@ -154,7 +154,7 @@ class _History:
 
     def _spared_keys(self, kind: str) -> Collection[str]:
         """Return the keys that must not rot: SST files that a proof by files does not read."""
-        by_files = any(wish.proof is Proof.FILES for wish in self._scene.requested)
+        by_files = any(wish.proof is Proof.FILES for wish in self._scene.requested_wishes)
         if kind != "source rots" or not by_files or self._scene.script.source.kind is not Kind.ROCKSDB:
             return ()
         return {f"source/{name}" for name in sst_files(self._scene.bucket.data_below("source"))}
@@ -164,9 +164,9 @@ class _History:
         self._scene.count_request()  # the job that owns the result may act before a new try begins
         random, script = self._scene.random, self._scene.script
         crash_request_number = lost_request_number = 0
-        if random.random() < script.crashes:
+        if random.random() < script.crash_rate:
             crash_request_number = random.randint(1, _LAST_FATAL_REQUEST)
-        elif name not in script.beside and random.random() < script.losses:
+        elif name not in script.beside and random.random() < script.loss_rate:
             lost_request_number = random.randint(1, _LAST_FATAL_REQUEST)
         try_number = sum(process.name.startswith(f"{name} ") for process in self._scene.processes) + 1
         process = Process(

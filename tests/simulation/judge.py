@@ -48,7 +48,7 @@ class Judge:
                     raise BrokenPromiseError(f"a transient fault ended {process.name} for good: {error_line(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a bug of Rescale: {error.traceback}")
-        must(scene.source_objects() == scene.source, "the source was touched")
+        must(scene.source_objects() == scene.expected_source, "the source was touched")
         must(
             not (touched_keys := missing_or_changed_keys(scene.bucket)), f"foreign objects were touched: {touched_keys}"
         )
@@ -127,5 +127,5 @@ class Judge:
         extents = unread_extents(
             objects[certificate_key].data, result, scene.damage.source_files, has_checksums=scene.bucket.has_checksums
         )
-        scene.happened("bytes proven by checksums")
+        scene.record_event("bytes proven by checksums")
         scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in extents.items()})

@@ -38,33 +38,33 @@ from support.rocksdb_writer import Writer, written
 FIRST_ROUND_SEED = 4_000_000
 """First seed of histories of a round."""
 
-_JOBS = 8
+_JOB_COUNT = 8
 """Number of jobs, each with two checkpoints and a base."""
 
-_SHAPES = ((4, 9), (6, 8), (8, 6), (8, 130), (130, 8), (200, 256))
+_MAX_PARALLELISM_PAIRS = ((4, 9), (6, 8), (8, 6), (8, 130), (130, 8), (200, 256))
 """Max parallelisms before and after."""
 
-_COPIED_AHEAD = 0.3
+_COPIED_AHEAD_SHARE = 0.3
 """Share of histories in which a follower copies files of the base into the target."""
 
-_HIGHEST_RATE = 0.005
+_HIGHEST_FAULT_RATE = 0.005
 """Highest probability of a fault per request; a round makes many requests, because it opens four snapshots."""
 
 
-def with_base(script: Script, seed: int) -> Script:
+def script_of_round(script: Script, seed: int) -> Script:
     """Return the script of a round, with the faults of `script` except damage to the source and lasting conditions."""
     random = Random(f"round {seed}")
-    source, wish = job_of(random.randrange(_JOBS))
+    source, wish = job_of(random.randrange(_JOB_COUNT))
     damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
     beside = {who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")}
-    ahead = Random(f"copied ahead in round {seed}")
-    if ahead.random() < _COPIED_AHEAD:
-        beside["preparer"] = ahead.choice(("plan", "plan", *STAGES))
+    ahead_random = Random(f"copied ahead in round {seed}")
+    if ahead_random.random() < _COPIED_AHEAD_SHARE:
+        beside["preparer"] = ahead_random.choice(("plan", "plan", *STAGES))
     return replace(
         script,
         source=source,
         wish=wish,
-        rates={toxic: min(rate, _HIGHEST_RATE) for toxic, rate in script.rates.items()},
+        rates={toxic: min(rate, _HIGHEST_FAULT_RATE) for toxic, rate in script.rates.items()},
         other_wish=replace(wish, base="", proof=Proof.RECORDS, files=Files.COPY),
         damage=damage,
         beside=beside,
@@ -77,29 +77,29 @@ def with_base(script: Script, seed: int) -> Script:
 def job_of(number: int) -> tuple[Source, Wish]:
     """Return the later checkpoint of a job, and the wish for its round; call it within `with installed():`."""
     random = Random(f"job {number}")
-    before, after = random.choice(_SHAPES)
-    earlier, later = _checkpoints(random, before, f"job {number}")
-    wish = Wish(str(random.randint(1, 4)), str(after))
-    beside, source = (
+    old_maximum, new_maximum = random.choice(_MAX_PARALLELISM_PAIRS)
+    earlier, later = _checkpoints(random, old_maximum, f"job {number}")
+    wish = Wish(str(random.randint(1, 4)), str(new_maximum))
+    earlier_objects, source_objects = (
         {f"{place.rpartition('/')[2]}/{name}": data for name, data in objects.items()}
         for place, objects in ((EARLIER, earlier), (SOURCE, later))
     )
     bucket = Bucket(Clock())
-    for key, data in (beside | source).items():
+    for key, data in (earlier_objects | source_objects).items():
         bucket.put(key, data)
     client = Client(bucket, Toxics(Random(0), {}, Counter(), []), None)
     with installed_for_history(client, Random(0), Sizes(1 << 20, 1 << 20, 150, 1 << 26, 10), Clock()):
-        Steps(replace(wish, target=BASE, source=EARLIER), Random(0), Random(0)).all()
+        Steps(replace(wish, target=BASE, source=EARLIER), Random(0), Random(0)).run_all()
     base = {key: stored.data for key, stored in bucket.objects.items() if key.startswith("base")}
     uids = ("keyed", "elements")
-    job = Source(f"a round of job {number}", later, (), (), Kind.ROCKSDB, uids, beside=beside | base)
+    job = Source(f"a round of job {number}", later, (), (), Kind.ROCKSDB, uids, other_objects=earlier_objects | base)
     files = Random(f"files of job {number}").choice((Files.COPY, Files.REFER))
     return job, replace(wish, base=BASE, proof=Proof.CHANGES, files=files)
 
 
 def make_bases() -> None:
     """Make the bases of all jobs now; call it within `with installed():`."""
-    for number in range(_JOBS):
+    for number in range(_JOB_COUNT):
         job_of(number)
 
 
@@ -108,24 +108,30 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
     earlier: dict[str, bytes] = {}
     later: dict[str, bytes] = {}
     parallelism, states = random.randint(1, 3), list(KEYED_STATES)[: random.randint(2, 3)]
-    rows, others = (draw_rows(random, states, maximum) for _ in range(2))
+    rows, other_rows = (draw_rows(random, states, maximum) for _ in range(2))
     subtasks: tuple[list[Subtask], list[Subtask]] = ([], [])
-    uploaded_again = Random(f"uploads of {name}").random() < 0.5
+    is_uploaded_again = Random(f"uploads of {name}").random() < 0.5
     for subtask in range(parallelism):
-        own = key_groups_of_subtask(maximum, parallelism, subtask)
-        kept, new = (
-            {state: {k: v for k, v in some[state].items() if group_of(k, maximum) in own} for state in states}
-            for some in (rows, others)
+        own_groups = key_groups_of_subtask(maximum, parallelism, subtask)
+        first_rows, changed_rows = (
+            {state: {k: v for k, v in some[state].items() if group_of(k, maximum) in own_groups} for state in states}
+            for some in (rows, other_rows)
         )
-        before, after = _databases(random, kept, new, f"{name} {subtask}")
-        shared = {file for file, data in before.items() if after.get(file) == data and file.endswith(".sst")}
-        in_earlier, in_later = (_stored(place, subtask, files) for place, files in ((earlier, before), (later, after)))
-        for file in () if uploaded_again else shared:
-            del earlier[_name(subtask, file)]
-            in_earlier[file] = FileStream(f"{SOURCE}/{_name(subtask, file)}", len(before[file]))
-        for i, (place, streams) in enumerate(((earlier, in_earlier), (later, in_later))):
+        earlier_files, later_files = _files_before_and_after(random, first_rows, changed_rows, f"{name} {subtask}")
+        shared = {
+            file for file, data in earlier_files.items() if later_files.get(file) == data and file.endswith(".sst")
+        }
+        earlier_streams, later_streams = (
+            _store_files(place, subtask, files) for place, files in ((earlier, earlier_files), (later, later_files))
+        )
+        for file in () if is_uploaded_again else shared:
+            del earlier[_stored_name(subtask, file)]
+            earlier_streams[file] = FileStream(f"{SOURCE}/{_stored_name(subtask, file)}", len(earlier_files[file]))
+        for i, (place, streams) in enumerate(((earlier, earlier_streams), (later, later_streams))):
             place[f"meta-{subtask}"] = header_of(states)
-            handle = _handle(subtask, own, RelativeFileStream(f"meta-{subtask}", len(header_of(states))), streams)
+            handle = _handle(
+                subtask, own_groups, RelativeFileStream(f"meta-{subtask}", len(header_of(states))), streams
+            )
             subtasks[i].append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     for i, place in enumerate((earlier, later)):
         operators = (
@@ -136,52 +142,54 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
     return earlier, later
 
 
-def _name(subtask: int, file: str) -> str:
+def _stored_name(subtask: int, file: str) -> str:
     return f"db-{subtask}-{file}"
 
 
-def _stored(objects: dict[str, bytes], subtask: int, files: Mapping[str, bytes]) -> dict[str, Stream]:
+def _store_files(objects: dict[str, bytes], subtask: int, files: Mapping[str, bytes]) -> dict[str, Stream]:
     """Store the files of a database, and return their streams by their names in it."""
-    objects |= {_name(subtask, file): data for file, data in files.items()}
-    return {file: RelativeFileStream(_name(subtask, file), len(data)) for file, data in files.items()}
+    objects |= {_stored_name(subtask, file): data for file, data in files.items()}
+    return {file: RelativeFileStream(_stored_name(subtask, file), len(data)) for file, data in files.items()}
 
 
-def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str, Stream]) -> IncrementalHandle:
+def _handle(subtask: int, own_groups: Sequence[int], meta: Stream, streams: Mapping[str, Stream]) -> IncrementalHandle:
     files = [RocksdbFile(name, stream) for name, stream in sorted(streams.items())]
     shared = [file for file in files if file.name.endswith(".sst")]
-    return incremental_handle(subtask, own, meta, shared, [file for file in files if file not in shared])
+    return incremental_handle(subtask, own_groups, meta, shared, [file for file in files if file not in shared])
 
 
-def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return the files of a database that holds `rows`, and its files after changes, some of which put `others`."""
+def _files_before_and_after(
+    random: Random, rows: Rows, other_rows: Rows, name: str
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the files of a database that holds `rows`, and its files after changes, some of which put `other_rows`."""
     with (
         tempfile.TemporaryDirectory(dir=scratch_folder()) as folder,
         written(Path(folder, "db"), list(rows), SMALL_LEVELS_OPTIONS) as db,
     ):
         for state in rows:
             for key, value in rows[state].items():
-                _put(db, state, key, value)
+                _put_value(db, state, key, value)
                 if random.random() < 0.1:
                     db.flush()
             if random.random() < 0.5:
                 db.flush()
                 db.compact(state)
         db.flush()
-        before = read_reproducible(db, Path(folder), "earlier", name)
+        earlier_files = read_reproducible(db, Path(folder), "earlier", name)
         for state in rows:
             for key in rows[state]:
-                _change(random, db, state, key)
-            for key, value in others[state].items():
+                _change_value(random, db, state, key)
+            for key, value in other_rows[state].items():
                 if random.random() < 0.3:
-                    _put(db, state, key, value)
+                    _put_value(db, state, key, value)
             if random.random() < 0.3:
                 db.flush()
                 db.compact(state)
         db.flush()
-        return before, read_reproducible(db, Path(folder), "later", name)
+        return earlier_files, read_reproducible(db, Path(folder), "later", name)
 
 
-def _put(db: Writer, state: str, key: bytes, value: bytes) -> None:
+def _put_value(db: Writer, state: str, key: bytes, value: bytes) -> None:
     """Put a value, or the elements of a list."""
     if KEYED_STATES[state] != "LIST":
         db.put(state, key, value)
@@ -191,12 +199,12 @@ def _put(db: Writer, state: str, key: bytes, value: bytes) -> None:
         db.add(state, key, element)
 
 
-def _change(random: Random, db: Writer, state: str, key: bytes) -> None:
+def _change_value(random: Random, db: Writer, state: str, key: bytes) -> None:
     """Delete or replace the value of a key, add an element to a list, or, mostly, do nothing."""
     turn = random.random()
     if turn < 0.1:
         db.delete(state, key)
     elif turn < 0.25:
-        _put(db, state, key, b"replaced")
+        _put_value(db, state, key, b"replaced")
     elif turn < 0.35 and KEYED_STATES[state] == "LIST":
         db.add(state, key, b"one more")

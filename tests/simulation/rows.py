@@ -16,7 +16,7 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import ChangelogHandle, HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
 from rescale.text.errors import RescaleError
-from simulation.changelogs import changes_of, replayed, with_logged_states
+from simulation.changelogs import changes_of, rows_after_replay, with_logged_states
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.headers import keyed_state_names
 from simulation.native_databases import rows_of_database
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 Row = tuple[str, int, bytes]
 """State, key group, and key without the key group."""
 
-_LONG = 8
+_LONG_BYTES = 8
 
 
 class WrongError(AssertionError):
@@ -82,67 +82,75 @@ def keyed_rows(
     if isinstance(handle, ChangelogHandle):
         (base,) = handle.base
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
-        lay, changes = keyed_rows(subtask, base, operator, content), list(changes_of(handle, content))
-        assert_same("rows below a changelog that are there once", len(lay.rows), len(dict(lay.rows)))
-        changed = replayed(dict(lay.rows), changes)
-        return lay._replace(header=with_logged_states(lay.header, changes), rows=list(changed.items()))
+        base_rows, changes = keyed_rows(subtask, base, operator, content), list(changes_of(handle, content))
+        assert_same("rows below a changelog that are there once", len(base_rows.rows), len(dict(base_rows.rows)))
+        rows_after_changes = rows_after_replay(dict(base_rows.rows), changes)
+        return base_rows._replace(
+            header=with_logged_states(base_rows.header, changes), rows=list(rows_after_changes.items())
+        )
     if isinstance(handle, IncrementalHandle):
         first = handle.first_key_group
-        own = list(range(first, first + handle.key_group_count))
+        own_groups = list(range(first, first + handle.key_group_count))
         header = content(handle.meta)
         states = states_in(header)
-        listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
-        assert_same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
-        rows_by_state = rows_of_database(tuple(sorted(listed)), tuple(states))
-        size = len(prefix(0, operator.max_parallelism))
+        files = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
+        assert_same("names in a directory that are there once", len(files), len({name for name, _ in files}))
+        rows_by_state = rows_of_database(tuple(sorted(files)), tuple(states))
+        prefix_size = len(prefix(0, operator.max_parallelism))
         rows = [
-            ((s, int.from_bytes(k[:size], "big"), k[size:]), v) for s in states for k, v in rows_by_state[s].items()
+            ((s, int.from_bytes(k[:prefix_size], "big"), k[prefix_size:]), v)
+            for s in states
+            for k, v in rows_by_state[s].items()
         ]
-        return KeyedRows(subtask, own, header, rows)
+        return KeyedRows(subtask, own_groups, header, rows)
     data, first = content(handle.stream), handle.first_key_group
     absent = (-1, 0) if data else (-1,)
     begins = [(offset, first + i) for i, offset in enumerate(handle.offsets) if offset not in absent]
     ends = [*(offset for offset, _ in begins), len(data)][1:]
     header = data[: begins[0][0]] if begins else data
     states = states_in(header)
-    read = _canonical if kind_of(handle) is Kind.CANONICAL else _heap
+    read_rows = _canonical_rows if kind_of(handle) is Kind.CANONICAL else _heap_rows
     rows = [
         row
         for (begin, group), end in zip(begins, ends, strict=True)
-        for row in read(data[begin:end], group, states, operator.max_parallelism)
+        for row in read_rows(data[begin:end], group, states, operator.max_parallelism)
     ]
     return KeyedRows(subtask, list(range(first, first + len(handle.offsets))), header, rows)
 
 
-def assert_rows(old: list[KeyedRows], new: list[KeyedRows], operator: OperatorState, other: OperatorState) -> None:
+def assert_rows(
+    old: list[KeyedRows], new: list[KeyedRows], operator: OperatorState, new_operator: OperatorState
+) -> None:
     """Raise `WrongError` if a row is lost, doubled, changed, or where Flink does not look for it."""
     if not old:
         assert_same("subtasks with keyed state, of which there is none", 0, len(new))
     for stream in new:
-        own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
-        assert_same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+        own_groups = key_groups_of_subtask(new_operator.max_parallelism, new_operator.parallelism, stream.subtask)
+        assert_same(f"key groups of subtask {stream.subtask}", own_groups, stream.key_groups)
         assert_same(
-            f"key groups of others in subtask {stream.subtask}", set(), {row[1] for row, _ in stream.rows} - {*own}
+            f"key groups of others in subtask {stream.subtask}",
+            set(),
+            {row[1] for row, _ in stream.rows} - {*own_groups},
         )
     assert_same("subtasks with keyed state once", len(new), len({stream.subtask for stream in new}))
     states = {state for stream in old for state in states_in(stream.header)}
     assert_same("states", states, {state for stream in new for state in states_in(stream.header)})
     if len({stream.header for stream in old}) == 1:
         assert_same("headers", {stream.header for stream in old}, {stream.header for stream in new})
-    kept, result_rows = list(all_own_rows(old)), list(all_own_rows(new))
-    if operator.max_parallelism == other.max_parallelism:
-        assert_same("rows", Counter(kept), Counter(result_rows))
+    old_rows, new_rows = list(all_own_rows(old)), list(all_own_rows(new))
+    if operator.max_parallelism == new_operator.max_parallelism:
+        assert_same("rows", Counter(old_rows), Counter(new_rows))
         return
-    assert_same("rows", Counter(_without_group(kept)), Counter(_without_group(result_rows)))
-    for (state, group, key), _ in result_rows:
-        code = long_code(int.from_bytes(key[:_LONG], "big", signed=True))
-        assert_same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
+    assert_same("rows", Counter(_without_groups(old_rows)), Counter(_without_groups(new_rows)))
+    for (state, group, key), _ in new_rows:
+        code = long_code(int.from_bytes(key[:_LONG_BYTES], "big", signed=True))
+        assert_same(f"key group of a row of {state}", key_group_of_code(code, new_operator.max_parallelism), group)
 
 
 def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
     """Return the rows in the subtask's own key groups."""
-    own = set(stream.key_groups)
-    return [(row, value) for row, value in stream.rows if row[1] in own]
+    own_groups = set(stream.key_groups)
+    return [(row, value) for row, value in stream.rows if row[1] in own_groups]
 
 
 def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
@@ -151,28 +159,32 @@ def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
         yield from own_rows(stream)
 
 
-def _without_group(rows: list[tuple[Row, bytes]]) -> Iterator[tuple[str, bytes, bytes]]:
+def _without_groups(rows: list[tuple[Row, bytes]]) -> Iterator[tuple[str, bytes, bytes]]:
     for (state, _, key), value in rows:
         yield state, key, value
 
 
-def _canonical(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:
-    for found_in, record in read_group(data, maximum):
-        assert_same("key group in front of a key", group, found_in)
+def _canonical_rows(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:
+    for found_group, record in read_group(data, maximum):
+        assert_same("key group in front of a key", group, found_group)
         yield (states[record.state], group, record.key), record.value
 
 
-def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:  # noqa: ARG001
+def _heap_rows(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:  # noqa: ARG001
     """Yield the rows of a heap block with longs as keys and values, in the void namespace."""
-    (found_in,), at = struct.unpack_from(">i", data), 4
-    assert_same("key group in front of its blocks", group, found_in)
+    (found_group,), at = struct.unpack_from(">i", data), 4
+    assert_same("key group in front of its blocks", group, found_group)
     for _ in states:
         state, count = struct.unpack_from(">hi", data, at)
         at += 6
         for _ in range(count):
             assert at < len(data), "more entries are counted than there are"
-            namespace, key, value = data[at : at + 1], data[at + 1 : at + 1 + _LONG], data[at + 1 + _LONG :][:_LONG]
-            at += 1 + 2 * _LONG
+            namespace, key, value = (
+                data[at : at + 1],
+                data[at + 1 : at + 1 + _LONG_BYTES],
+                data[at + 1 + _LONG_BYTES :][:_LONG_BYTES],
+            )
+            at += 1 + 2 * _LONG_BYTES
             yield (states[state], group, key + namespace), value
     assert_same("end of the blocks", at, len(data))
 

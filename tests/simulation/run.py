@@ -52,10 +52,12 @@ class Wish:
 
     def __str__(self) -> str:
         shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
-        usual = (Format.KEEP, Files.COPY, Proof.RECORDS)
-        kind = (self.format, self.files, self.proof)
+        usual_options = (Format.KEEP, Files.COPY, Proof.RECORDS)
+        options = (self.format, self.files, self.proof)
         description = (
-            shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
+            shape
+            if options == usual_options
+            else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
         )
         surgery = [
             *(f"rename {rename}" for rename in self.renames),
@@ -71,7 +73,7 @@ class Steps:
     wish: Wish
     order: Random
     cores: Random
-    tells_who: bool = False
+    names_holder: bool = False
     """Whether the claim names its holder and time."""
 
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
@@ -87,14 +89,14 @@ class Steps:
         }[step]
 
     def plan(self) -> str:
-        full = prepare(self._request())
-        plan = full.plan
+        planned = prepare(self._request())
+        plan = planned.plan
         if self.wish.base:
             refers_to = self.wish.base if self.wish.files is Files.REFER else None
-            plan = continued_plan(plan, full.snapshot, open_base(self.wish.base, (SOURCE,)), refers_to=refers_to)
+            plan = continued_plan(plan, planned.snapshot, open_base(self.wish.base, (SOURCE,)), refers_to=refers_to)
         if not is_published(plan):
             process = this_process()
-            claim(plan, run_identity={"run": process.name} if self.tells_who and process is not None else None)
+            claim(plan, run_identity={"run": process.name} if self.names_holder and process is not None else None)
         return places_of(plan).plan
 
     def copy_ahead(self) -> None:
@@ -121,7 +123,7 @@ class Steps:
             surgery=parse_surgery(renames=wish.renames, drops=wish.drops, state_drops=wish.state_drops),
         )
 
-    def all(self) -> None:
+    def run_all(self) -> None:
         """Do all steps once, in this process; if the result is already published, only plan and publish."""
         plan_uri = self.plan()
         if not is_published(load_plan(plan_uri)):

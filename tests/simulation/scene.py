@@ -12,7 +12,7 @@ from simulation.damage import Damage
 from simulation.neighbours import put_foreign
 from simulation.owner import Owner
 from simulation.processes import Process
-from simulation.rounds import FIRST_ROUND_SEED, with_base
+from simulation.rounds import FIRST_ROUND_SEED, script_of_round
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script
 from simulation.stored import StoredObject
@@ -26,13 +26,13 @@ DISCARD = "user's discard"
 PREPARERS = ("preparer", "other preparer")
 """Processes that copy files ahead."""
 
-_PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
+_PUBLISH_REQUESTS = ("head_object target.rescale/published", "put_object target/_metadata")
 """Requests of publish between its last check and the put of the mark that follows `_metadata`."""
 
 
 @dataclass
 class Scene:
-    """State drawn from the seed; `events` names the events so far, and `source` has the source's expected objects."""
+    """State drawn from the seed; `events` names the events so far, and `expected_source` has the source's objects."""
 
     seed: int
     log: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Scene:
         self.random = random = Random(self.seed)
         self.script: Script = draw_script(random, self.seed)
         if self.seed >= FIRST_ROUND_SEED:
-            self.script = with_base(self.script, self.seed)
+            self.script = script_of_round(self.script, self.seed)
         self.log.append(str(self.script))
         weather = self.script.weather
         self.clock = weather.clock if weather is not None else Clock()
@@ -53,7 +53,7 @@ class Scene:
         self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_checksums=store.has_checksums)
         for name, data in self.script.source.objects.items():
             self.bucket.put(f"source/{name}", data)
-        for key, data in self.script.source.beside.items():
+        for key, data in self.script.source.other_objects.items():
             self.bucket.put(key, data)
         put_foreign(self.bucket)
         self.toxics = Toxics(
@@ -63,18 +63,18 @@ class Scene:
             self.log,
         )
         self.damage = Damage(self.bucket, random, self.log, [dict(self.script.source.objects)])
-        self.source = self.source_objects()
-        self.owner = self._drawn_owner()
+        self.expected_source = self.source_objects()
+        self.owner = self._draw_owner()
 
-    def happened(self, what: str) -> None:
-        self.events.add(what)
-        self.event_counts[what] += 1
+    def record_event(self, event: str) -> None:
+        self.events.add(event)
+        self.event_counts[event] += 1
 
     def steps(self, wish: Wish, order: Random) -> Steps:
-        return Steps(wish, order, self.script.cores, tells_who=self.script.weather is not None)
+        return Steps(wish, order, self.script.cores, names_holder=self.script.weather is not None)
 
     @property
-    def requested(self) -> list[Wish]:
+    def requested_wishes(self) -> list[Wish]:
         """Return the requests of all runs that the script plans, begun or not."""
         return [self.script.wish, *([self.script.other_wish] if "rival" in self.script.beside else [])]
 
@@ -108,19 +108,19 @@ class Scene:
 
     def _is_reported(self) -> bool:
         """Return whether a publishing process has ended without an error."""
-        ended = [process.name for process in self.processes if process.is_over and process.error is None]
-        return any(name.startswith(("publish", "twin", "rival")) for name in ended)
+        ended_names = [process.name for process in self.processes if process.is_over and process.error is None]
+        return any(name.startswith(("publish", "twin", "rival")) for name in ended_names)
 
     def _is_being_published(self) -> bool:
         """Return whether a process may be publishing.
 
         Until the mark that follows `_metadata` is put, this may be any process that has made a request and is not over.
         """
-        alive = [process for process in self.processes if process.request_count and not process.is_over]
-        marked = "published" in self.bucket.data_below("target.rescale")
-        return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)
+        running = [process for process in self.processes if process.request_count and not process.is_over]
+        is_marked = "published" in self.bucket.data_below("target.rescale")
+        return any(process.request in _PUBLISH_REQUESTS for process in running) if is_marked else bool(running)
 
-    def _drawn_owner(self) -> Owner | None:
+    def _draw_owner(self) -> Owner | None:
         """Draw an owner from its own seed, so that histories without one do not change."""
         random = Random(f"owner {self.seed}")
         if random.random() > _OWNED_SHARE:

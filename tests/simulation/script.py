@@ -17,7 +17,7 @@ from simulation.toxics import PASSING_TOXICS, Toxic
 from simulation.weather import Weather, draw_weather
 from simulation.wishes import draw_wishes, with_surgery_and_proofs
 
-_NATIVE, _INTO_ROCKSDB = 0.05, 0.01
+_NATIVE_SHARE, _INTO_ROCKSDB_SHARE = 0.05, 0.01
 """Shares of histories of native state, and of canonical state that becomes RocksDB's: small, because both are slow."""
 
 FIRST_AHEAD_SEED = 3_000_000
@@ -26,15 +26,15 @@ FIRST_AHEAD_SEED = 3_000_000
 All seeds that were recorded before are smaller, because their histories must not change.
 """
 
-_COPIED_AHEAD = 0.5
+_COPIED_AHEAD_SHARE = 0.5
 """Share of histories with RocksDB state in which a process copies files ahead, for one of the wishes."""
 
-_MISREAD = 0.05
+_MISREAD_SHARE = 0.05
 """Share of histories in which publish misreads something."""
 
 STAGES = ("plan", "reshuffle", "validate", "publish")
 
-_DAMAGE = (
+_DAMAGE_KINDS = (
     ("source rots", STAGES, 0.1),
     ("source changes", STAGES, 0.15),
     ("source is deleted", STAGES, 0.08),
@@ -53,15 +53,16 @@ class Script:
     """Script of a history.
 
     `beside` has the stage before which each other process begins, and `damage` the stage before which each damage is
-    done. `crashes` and `losses` are the probabilities that a process is killed, or reported as dead although it is not.
+    done. `crash_rate` and `loss_rate` are the probabilities that a process is killed, or reported as dead although it
+    is not.
     """
 
     source: Source
     wish: Wish
     other_wish: Wish
     rates: Mapping[Toxic, float]
-    crashes: float
-    losses: float
+    crash_rate: float
+    loss_rate: float
     beside: Mapping[str, str]
     damage: Mapping[str, str]
     part_size: int
@@ -79,15 +80,15 @@ class Script:
     @property
     def is_strict(self) -> bool:
         """Return whether no fault may end the run: all are transient, or come from processes with the same plan."""
-        misread = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
-        is_hindered = self.weather is not None and (self.weather.no_deletes or self.weather.release)
-        return not (misread or is_hindered or self.damage) and set(self.beside) <= {"twin"}
+        misreads = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
+        is_hindered = self.weather is not None and (self.weather.deletes_denied_from or self.weather.release_stage)
+        return not (misreads or is_hindered or self.damage) and set(self.beside) <= {"twin"}
 
     def __str__(self) -> str:
         rates = ", ".join(f"{toxic} {rate:.1%}" for toxic, rate in self.rates.items())
         return (
             f"{self.source.name}: {self.wish}; {rates or 'no toxics'}; "
-            f"crashes {self.crashes:.0%}, losses {self.losses:.0%}; "
+            f"crashes {self.crash_rate:.0%}, losses {self.loss_rate:.0%}; "
             f"beside it: {dict(self.beside) or 'nobody'}; damage: {dict(self.damage) or 'none'}; "
             f"parts of {self.part_size}, chunks of {self.chunk_size}, inline up to {self.inline_limit}"
             f"{f'; {self.weather}' if self.weather is not None else ''}{self.store}"
@@ -96,7 +97,7 @@ class Script:
 
 def has_native_state(seed: int) -> bool:
     """Return whether the history of a seed has native state in its source or in its results."""
-    return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB or draw_changelog(seed) is not None
+    return Random(f"kinds {seed}").random() < _NATIVE_SHARE + _INTO_ROCKSDB_SHARE or draw_changelog(seed) is not None
 
 
 def draw_script(random: Random, seed: int) -> Script:
@@ -104,22 +105,22 @@ def draw_script(random: Random, seed: int) -> Script:
 
     Histories of recorded seeds must not change, so new draws come after all others, or from their own seed.
     """
-    kinds = Random(f"kinds {seed}")
-    source, is_native = _draw_source(random, kinds, seed)
+    native_random = Random(f"kinds {seed}")
+    source, is_native = _draw_source(random, native_random, seed)
     trouble = _draw_trouble(random)
     weather, store = draw_weather(seed, STAGES), draw_store(seed)
-    wishes = draw_wishes(random, kinds if is_native else None, source)
-    _draw_native_trouble(kinds, trouble, wishes)
+    wishes = draw_wishes(random, native_random if is_native else None, source)
+    _draw_native_trouble(native_random, trouble, wishes)
     _draw_preparer(seed, source, trouble)
     if weather is not None:
         trouble.rates |= weather.rates
-        trouble.damage |= {} if weather.vanishes is None else {"source vanishes": weather.vanishes}
+        trouble.damage |= {} if weather.vanish_stage is None else {"source vanishes": weather.vanish_stage}
     return Script(
         source,
         *with_surgery_and_proofs(seed, source, wishes, has_surgery=weather is not None, by_checksums=store.is_trusted),
         trouble.rates,
-        crashes=random.choice((0, 0, 0.1, 0.4)),
-        losses=random.choice((0, 0, 0, 0.1, 0.3)),
+        crash_rate=random.choice((0, 0, 0.1, 0.4)),
+        loss_rate=random.choice((0, 0, 0, 0.1, 0.3)),
         beside=trouble.beside,
         damage=trouble.damage,
         part_size=random.choice((250, 700, 1 << 20)),
@@ -129,21 +130,21 @@ def draw_script(random: Random, seed: int) -> Script:
         kills_others=random.random() < 0.5,
         longest_turn=random.choice((4, 25)),
         cores=Random(random.randint(1, 4)),
-        table_bytes=kinds.choice((400, 1 << 26)),
-        foreign_share=kinds.choice((0.05, 10)),
+        table_bytes=native_random.choice((400, 1 << 26)),
+        foreign_share=native_random.choice((0.05, 10)),
         weather=weather,
         store=store,
     )
 
 
-def _draw_source(random: Random, kinds: Random, seed: int) -> tuple[Source, bool]:
+def _draw_source(random: Random, native_random: Random, seed: int) -> tuple[Source, bool]:
     """Draw a source, and return whether the source or its results have native state."""
     source = draw_source(random)
-    turn = kinds.random()
-    if turn < _NATIVE:
-        return draw_native(kinds), True
-    if turn < _NATIVE + _INTO_ROCKSDB:
-        return written_source(kinds.randrange(24)), True
+    turn = native_random.random()
+    if turn < _NATIVE_SHARE:
+        return draw_native(native_random), True
+    if turn < _NATIVE_SHARE + _INTO_ROCKSDB_SHARE:
+        return written_source(native_random.randrange(24)), True
     changelog = draw_changelog(seed)
     return (source, False) if changelog is None else (changelog, True)
 
@@ -177,16 +178,16 @@ def _draw_final_faults(random: Random, trouble: _Trouble) -> None:
         trouble.beside["rival"] = random.choice(("plan", *STAGES))
     if random.random() < 0.1:
         trouble.beside["discard"] = random.choice(STAGES[1:])
-    for kind, stages, chance in _DAMAGE:
+    for kind, stages, chance in _DAMAGE_KINDS:
         if random.random() < chance:
             trouble.damage[kind] = random.choice(stages)
 
 
-def _draw_native_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish]) -> None:
-    if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
-        trouble.damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
-    if kinds.random() < _MISREAD:
-        trouble.rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
+def _draw_native_trouble(native_random: Random, trouble: _Trouble, wishes: Sequence[Wish]) -> None:
+    if any(wish.files is Files.REFER for wish in wishes) and native_random.random() < 0.25:
+        trouble.damage[native_random.choice(("source changes", "source is deleted"))] = "publish"
+    if native_random.random() < _MISREAD_SHARE:
+        trouble.rates[Toxic.MISREAD] = native_random.choice((0.05, 0.3))
 
 
 def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
@@ -194,7 +195,7 @@ def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
     random = Random(f"copied ahead {seed}")
     if seed < FIRST_AHEAD_SEED or source.kind is not Kind.ROCKSDB or source.is_changelog:
         return
-    if random.random() < _COPIED_AHEAD:
+    if random.random() < _COPIED_AHEAD_SHARE:
         trouble.beside[random.choice(("preparer", "other preparer"))] = random.choice(("plan", "plan", *STAGES))
 
 

@@ -29,9 +29,9 @@ from support.canonical import Record, write_group
 from support.snapshot_bytes import LONG, broadcast_state, keyed_header, keyed_state, operator_header, operator_list
 from support.snapshots import directory
 
-_SMALL = ("2-finished", "2-source", "1.20-partially-finished", "2-windows", "2.1.1-clicks")
-_LARGER = ("2-raw", "2-heap-native", "1.20-canonical-compressed", "2-lazy")
-_STATES = ("counts", "sums", "latest")
+_SMALL_SNAPSHOTS = ("2-finished", "2-source", "1.20-partially-finished", "2-windows", "2.1.1-clicks")
+_LARGER_SNAPSHOTS = ("2-raw", "2-heap-native", "1.20-canonical-compressed", "2-lazy")
+_KEYED_STATES = ("counts", "sums", "latest")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Source:
     is_changelog: bool = False
     """Whether the keyed state has a changelog."""
 
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    other_objects: Mapping[str, bytes] = field(default_factory=dict)
     """Other objects in the bucket that a request needs, by their keys."""
 
     @cached_property
@@ -66,9 +66,9 @@ class Source:
 def draw_source(random: Random) -> Source:
     chance = random.random()
     if chance < 0.03:
-        return flinks_source(random.choice(_LARGER))
+        return flinks_source(random.choice(_LARGER_SNAPSHOTS))
     if chance < 0.15:
-        return flinks_source(random.choice(_SMALL))
+        return flinks_source(random.choice(_SMALL_SNAPSHOTS))
     return written_source(random.randrange(24))
 
 
@@ -88,10 +88,10 @@ def written_source(number: int) -> Source:
     parallelism = random.randint(1, min(4, max_parallelism))
     objects: dict[str, bytes] = {}
     operators = (
-        _keyed(random, objects, "keyed", parallelism, max_parallelism),
+        _keyed_operator(random, objects, "keyed", parallelism, max_parallelism),
         elements_operator(random, objects, parallelism, max_parallelism),
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
-        _keyed(random, objects, "single", 1, 1),
+        _keyed_operator(random, objects, "single", 1, 1),
     )
     objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(is_canonical=True)))
     uids = ("keyed", "elements", "stateless", "single")
@@ -100,33 +100,33 @@ def written_source(number: int) -> Source:
 
 def shapes_to_draw(max_parallelism: int) -> tuple[Sequence[str], Sequence[str]]:
     """Return the parallelisms and max parallelisms that a source may get."""
-    wanted = [str(n) for n in range(1, 6) if n <= max_parallelism]
+    parallelisms = [str(n) for n in range(1, 6) if n <= max_parallelism]
     divisors = [str(n) for n in range(5, max_parallelism) if max_parallelism % n == 0]
-    return ("", *wanted), ("", "", *divisors, "5", "9", "130", "256")
+    return ("", *parallelisms), ("", "", *divisors, "5", "9", "130", "256")
 
 
-def _keyed(
+def _keyed_operator(
     random: Random, objects: dict[str, bytes], uid: str, parallelism: int, max_parallelism: int
 ) -> OperatorState:
-    states = _STATES[: random.randint(1, 3)]
+    states = _KEYED_STATES[: random.randint(1, 3)]
     header = keyed_header(*(keyed_state(state) for state in states), key=LONG)
-    groups: dict[int, list[Record]] = {}
+    records_by_group: dict[int, list[Record]] = {}
     for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
         data = struct.pack(">q", key)
         for state in range(len(states)):
             if random.random() < 0.7:
-                group = groups.setdefault(key_group_of_code(long_code(key), max_parallelism), [])
-                group.append(Record(state, data + b"\0", random.randbytes(random.choice((8, 60)))))
+                records = records_by_group.setdefault(key_group_of_code(long_code(key), max_parallelism), [])
+                records.append(Record(state, data + b"\0", random.randbytes(random.choice((8, 60)))))
     subtasks = []
     for subtask in range(parallelism):
-        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        own_groups = key_groups_of_subtask(max_parallelism, parallelism, subtask)
         content, offsets = bytearray(header), []
-        for key_group in own:
-            data = write_group(key_group, sorted(groups.get(key_group, ())), max_parallelism)
+        for key_group in own_groups:
+            data = write_group(key_group, sorted(records_by_group.get(key_group, ())), max_parallelism)
             offsets.append(len(content) if data else 0)
             content += data
         stream = store_stream(random, objects, f"{uid}-{subtask}", bytes(content))
-        handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own[0], tuple(offsets), stream)
+        handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own_groups[0], tuple(offsets), stream)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid(uid), "", "", parallelism, max_parallelism, None, tuple(subtasks))
 
@@ -148,7 +148,7 @@ def elements_operator(
             ("all", DistributionMode.UNION),
             ("rules", DistributionMode.BROADCAST),
         ):
-            elements = [rules] if name == "rules" else [_element(random) for _ in range(random.randint(0, 4))]
+            elements = [rules] if name == "rules" else [_draw_element(random) for _ in range(random.randint(0, 4))]
             offsets = []
             for element in elements:
                 offsets.append(len(content))
@@ -168,7 +168,7 @@ def elements_operator(
     )
 
 
-def _element(random: Random) -> bytes:
+def _draw_element(random: Random) -> bytes:
     """Draw an element; 30 per cent are equal, to show whether equal elements of a UNION state are merged by mistake."""
     return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
 

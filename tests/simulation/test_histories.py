@@ -35,23 +35,23 @@ def test_histories_keep_all_promises(seeds: range) -> None:
     outcomes: Counter[str] = Counter()
     for seed in seeds:
         verdict = play(seed)
-        assert verdict.broken_promise is None, described(verdict)
+        assert verdict.broken_promise is None, report(verdict)
         outcomes[verdict.outcome] += 1
-    published = sum(count for outcome, count in outcomes.items() if outcome.startswith("published"))
-    assert published > 0.8 * len(seeds), outcomes
+    published_count = sum(count for outcome, count in outcomes.items() if outcome.startswith("published"))
+    assert published_count > 0.8 * len(seeds), outcomes
 
 
 @pytest.mark.parametrize(
     "seeds",
     [range(FIRST_AHEAD_SEED, FIRST_AHEAD_SEED + 400), slow(range(FIRST_AHEAD_SEED + 400, FIRST_AHEAD_SEED + 8000))],
 )
-def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
-    copied = 0
+def test_histories_with_files_copied_ahead_keep_all_promises(seeds: range) -> None:
+    copied_count = 0
     for seed in filter(has_native_state, seeds):
         verdict = play(seed)
-        assert verdict.broken_promise is None, described(verdict)
-        copied += any(verdict.event_counts[who] for who in PREPARERS)
-    assert copied >= len(seeds) // 200
+        assert verdict.broken_promise is None, report(verdict)
+        copied_count += any(verdict.event_counts[who] for who in PREPARERS)
+    assert copied_count >= len(seeds) // 200
 
 
 @pytest.mark.timeout(1800)
@@ -68,8 +68,8 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
 def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
     for seed in seeds:
         verdict = play(seed)
-        assert verdict.broken_promise is None, described(verdict)
-        assert verdict.outcome.startswith(("published", "refused: another plan published")), described(verdict)
+        assert verdict.broken_promise is None, report(verdict)
+        assert verdict.outcome.startswith(("published", "refused: another plan published")), report(verdict)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
 )
 def test_history_that_once_broke_a_promise_keeps_it(seed: int) -> None:
     verdict = play(seed)
-    assert verdict.broken_promise is None, described(verdict)
+    assert verdict.broken_promise is None, report(verdict)
 
 
 def test_seed_gives_the_same_history_each_time() -> None:
@@ -128,12 +128,12 @@ def test_seed_gives_the_same_history_each_time() -> None:
 @pytest.mark.slow
 def test_histories_are_the_same_in_a_bucket_that_keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run, a discard and the next run behave as in a bucket without versions."""
-    some = [seed for seed in range(120) if draw_store(seed).keeps_versions]
-    with_versions = [play(seed) for seed in some]
+    seeds = [seed for seed in range(120) if draw_store(seed).keeps_versions]
+    with_versions = [play(seed) for seed in seeds]
     monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))
-    without = [play(seed) for seed in some]
-    assert len(some) > 3
-    assert list(map(_course, with_versions)) == list(map(_course, without))
+    without_versions = [play(seed) for seed in seeds]
+    assert len(seeds) > 3
+    assert list(map(_course, with_versions)) == list(map(_course, without_versions))
 
 
 def _course(verdict: Verdict) -> tuple[str, list[str]]:
@@ -142,15 +142,15 @@ def _course(verdict: Verdict) -> tuple[str, list[str]]:
 
 
 def test_workers_play_the_same_histories() -> None:
-    some = [range(3), range(3, 6)]
-    assert list(side_by_side(play_all, some, 2)) == list(side_by_side(play_all, some, 1))
+    chunks = [range(3), range(3, 6)]
+    assert list(side_by_side(play_all, chunks, 2)) == list(side_by_side(play_all, chunks, 1))
 
 
 @pytest.mark.parametrize("requests", [False, True])
-def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: bool) -> None:
+def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, makes_requests: bool) -> None:
     def without_end(plan: Plan) -> None:
         while True:
-            if requests:
+            if makes_requests:
                 is_published(plan)
 
     assert play(3).broken_promise is None  # the first history includes compilation
@@ -162,6 +162,6 @@ def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: b
     assert "without_end in " in verdict.broken_promise
 
 
-def described(verdict: Verdict) -> str:
-    again = f"again: PYTHONPATH=tests python -m simulation --seeds 1 --first {verdict.seed}"
-    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken_promise}", *verdict.log, again])
+def report(verdict: Verdict) -> str:
+    command = f"again: PYTHONPATH=tests python -m simulation --seeds 1 --first {verdict.seed}"
+    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken_promise}", *verdict.log, command])

@@ -19,10 +19,10 @@ from simulation.bucket import BUCKET, Bucket, refusal
 from simulation.processes import this_process
 from simulation.stored import Body
 
-_LONGEST_STORM = 60
+_LONGEST_STORM_REQUESTS = 60
 """Highest number of requests that fail in a row; botocore repeats each for a quarter of a minute."""
 
-_NEAR = 3
+_NEAR_BYTES = 3
 """Number of bytes on either side of a flipped bit by which the same flip is recognised later."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
@@ -69,18 +69,18 @@ class Toxics:
     event_counts: Counter[str]
     log: list[str]
     deletes_are_denied: bool = False
-    _storm: int = 0
+    _storm_requests_left: int = 0
     _flips: set[tuple[bytes, bytes]] = field(default_factory=set)
     """Bytes around a bit that was flipped on the way, before and after the flip."""
 
     def end(self) -> None:
-        self.rates, self.deletes_are_denied, self._storm = {}, False, 0
+        self.rates, self.deletes_are_denied, self._storm_requests_left = {}, False, 0
 
     def storms(self, what: str) -> bool:
-        if not self._storm and Toxic.STORM in self.rates and self.happens(Toxic.STORM, what):
-            self._storm = self.random.randint(2, _LONGEST_STORM)
-        self._storm = max(0, self._storm - 1)
-        return self._storm > 0
+        if not self._storm_requests_left and Toxic.STORM in self.rates and self.happens(Toxic.STORM, what):
+            self._storm_requests_left = self.random.randint(2, _LONGEST_STORM_REQUESTS)
+        self._storm_requests_left = max(0, self._storm_requests_left - 1)
+        return self._storm_requests_left > 0
 
     def denies(self, what: str) -> bool:
         """Return whether the request is denied, as by a bucket policy or an object lock."""
@@ -102,33 +102,33 @@ class Toxics:
         No run can notice bytes that are misread twice in the same way, or whose second flip undoes the first.
         """
         at, bit = self.random.randrange(len(data)), self.random.randrange(8)
-        near = slice(max(0, at - _NEAR), at + _NEAR + 1)
+        near = slice(max(0, at - _NEAR_BYTES), at + _NEAR_BYTES + 1)
         for next_bit in range(bit, bit + 8):
-            spoilt = _with_flipped_bit(data, at, next_bit % 8)
-            if not {(data[near], spoilt[near]), (spoilt[near], data[near])} & self._flips:
+            flipped_data = _flip_bit(data, at, next_bit % 8)
+            if not {(data[near], flipped_data[near]), (flipped_data[near], data[near])} & self._flips:
                 break
-        self._flips.add((data[near], spoilt[near]))
-        return spoilt
+        self._flips.add((data[near], flipped_data[near]))
+        return flipped_data
 
 
 class Client:
     """Stand-in for boto3's client in `S3Store`."""
 
-    def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None] | None) -> None:
-        """Create a client; `after` is called after each request that was carried out."""
+    def __init__(self, bucket: Bucket, toxics: Toxics, after_request: Callable[[], None] | None) -> None:
+        """Create a client; `after_request` is called after each request that was carried out."""
         self._bucket = bucket
-        self._after = after
+        self._after_request = after_request
         self.toxics = toxics
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
         """Return the method of a kind of request, once for each kind."""
         carry_out = getattr(self._bucket, request)
 
-        def ask(**arguments: Any) -> Any:
+        def send(**arguments: Any) -> Any:
             return self._request(request, carry_out, arguments)
 
-        setattr(self, request, ask)
-        return ask
+        setattr(self, request, send)
+        return send
 
     def get_paginator(self, request: str) -> Pages:
         return Pages(getattr(self, request))
@@ -140,50 +140,50 @@ class Client:
         process = this_process()
         if process is None:
             self._bucket.requester = ""
-            return self._answered(request, carry_out, arguments, where)
+            return self._answer(request, carry_out, arguments, where)
         process.before_request(where)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
             process.end_here()  # no promise covers a lost process that has misread: it never reads its writes back
         self._bucket.requester = process.name
-        answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
+        answer = self._answer(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()
         return answer
 
-    def _answered(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], where: str) -> Any:
+    def _answer(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], where: str) -> Any:
         toxics = self.toxics
         if request == "delete_object" and toxics.denies(where):
             raise refusal(request, 403, "AccessDenied")
         if not toxics.rates:
-            return self._carried_out(carry_out, arguments)
+            return self._carry_out(carry_out, arguments)
         if toxics.storms(where):
             raise refusal(request, 503, "SlowDown")
         may_break = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
         if may_break and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
             if toxics.random.random() < 0.5:
-                self._carried_out(carry_out, arguments)
+                self._carry_out(carry_out, arguments)
             raise refusal(request, 500, "InternalError")
         if toxics.happens(Toxic.ERROR, where):
-            raise refusal(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost()
+            raise refusal(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost_error()
         is_write = request in _WRITES
         if is_write and toxics.happens(Toxic.LOST_ANSWER, where):
-            self._carried_out(carry_out, arguments)
-            raise _no_answer()
+            self._carry_out(carry_out, arguments)
+            raise _no_answer_error()
         if is_write and toxics.happens(Toxic.REPEATED, where):
-            self._carried_out(carry_out, arguments)
-        answer = self._carried_out(carry_out, arguments)
+            self._carry_out(carry_out, arguments)
+        answer = self._carry_out(carry_out, arguments)
         if request == "get_object":
-            return self._spoilt(answer, where)
+            return self._spoil_answer(answer, where)
         if request.startswith("list_"):
-            return self._shortened(answer, where)
+            return self._shorten_listing(answer, where)
         return answer
 
-    def _carried_out(self, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    def _carry_out(self, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         answer = carry_out(**arguments)
-        if self._after is not None:
-            self._after()
+        if self._after_request is not None:
+            self._after_request()
         return answer
 
-    def _spoilt(self, answer: dict[str, Any], where: str) -> dict[str, Any]:
+    def _spoil_answer(self, answer: dict[str, Any], where: str) -> dict[str, Any]:
         data, random = answer["Body"].data, self.toxics.random
         if self.toxics.happens(Toxic.BROKEN_BODY, where):
             return {**answer, "Body": Body(data, breaks=True)}
@@ -198,13 +198,13 @@ class Client:
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         return answer
 
-    def _shortened(self, pages: Iterator[dict[str, Any]], where: str) -> Iterator[dict[str, Any]]:
-        listed = list(pages)
-        full = [page for page in listed if page.get("Contents")]
-        if full and self.toxics.happens(Toxic.MISSED_NAME, where):
-            missing = self.toxics.random.choice(full)["Contents"]
-            missing.pop(self.toxics.random.randrange(len(missing)))
-        return iter(listed)
+    def _shorten_listing(self, pages: Iterator[dict[str, Any]], where: str) -> Iterator[dict[str, Any]]:
+        all_pages = list(pages)
+        full_pages = [page for page in all_pages if page.get("Contents")]
+        if full_pages and self.toxics.happens(Toxic.MISSED_NAME, where):
+            entries = self.toxics.random.choice(full_pages)["Contents"]
+            entries.pop(self.toxics.random.randrange(len(entries)))
+        return iter(all_pages)
 
 
 @dataclass(frozen=True)
@@ -214,20 +214,20 @@ class Pages:
     paginate: Callable[..., Iterator[dict[str, Any]]]
 
 
-def flipped(data: bytes, random: Random) -> bytes:
+def with_random_flip(data: bytes, random: Random) -> bytes:
     """Return the data with one bit flipped."""
-    return _with_flipped_bit(data, random.randrange(len(data)), random.randrange(8))
+    return _flip_bit(data, random.randrange(len(data)), random.randrange(8))
 
 
-def _with_flipped_bit(data: bytes, at: int, bit: int) -> bytes:
-    spoilt = bytearray(data)
-    spoilt[at] ^= 1 << bit
-    return bytes(spoilt)
+def _flip_bit(data: bytes, at: int, bit: int) -> bytes:
+    flipped_data = bytearray(data)
+    flipped_data[at] ^= 1 << bit
+    return bytes(flipped_data)
 
 
-def _connection_lost() -> Exception:
+def _connection_lost_error() -> Exception:
     return ConnectionClosedError(endpoint_url="s3")
 
 
-def _no_answer() -> Exception:
+def _no_answer_error() -> Exception:
     return ReadTimeoutError(endpoint_url="s3")

@@ -41,35 +41,39 @@ class User:
             scene.owner.take()
         if scene.is_owned() or (scene.script.discards and ending.error is not None):
             self._discard()
-        when = "at once" if ending.tries == 5 else "after more tries"
+        first_occasion = "at once" if ending.tries == 5 else "after more tries"
         if ending.error is not None:
-            when = "by the next run"
+            first_occasion = "by the next run"
         was_published = scene.is_published(TARGET)
         source_is_damaged = any(kind.startswith("source") for kind in scene.events)
-        for target, after in ((TARGET, when), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
+        for target, occasion in (
+            (TARGET, first_occasion),
+            (TARGET, "after discard"),
+            (f"{TARGET}-2", "to another target"),
+        ):
             wish = replace(scene.script.wish, target=target)
-            process = self._run_process(f"user, {after}", scene.steps(wish, self._order).all)
+            process = self._run_process(f"user, {occasion}", scene.steps(wish, self._order).run_all)
             if process.error is None:
                 must(scene.was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
                     self._judge.check_open_uploads("behind a run that published", excepts_strangers=False)
-                return f"{PUBLISHED} {after}"
+                return f"{PUBLISHED} {occasion}"
             error = process.error
             if not isinstance(error, RescaleError) or not error.is_final:
                 raise BrokenPromiseError(f"without any fault a run ends with {error_line(error)}")
-            if source_is_damaged and after != when:
+            if source_is_damaged and occasion != first_occasion:
                 return f"{REFUSED}: source damaged"
             if "rival" in scene.events and scene.is_published(TARGET):
                 return f"{REFUSED}: another plan published"
             if scene.is_published(TARGET):
-                excused = (
+                is_excused = (
                     source_is_damaged or bool(scene.events & {"document rots", "discard"}) or self._was_misplanned()
                 )
-                must(excused, f"a published target is refused: {error_line(error)}")
+                must(is_excused, f"a published target is refused: {error_line(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if scene.is_strict():
                 raise BrokenPromiseError(f"without any fault the next run is refused: {error_line(error)}")
-            if after == when:
+            if occasion == first_occasion:
                 must(self._may_need_discard(), f"a run that could repair the damage was refused: {error_line(error)}")
                 self._discard()
             elif not (
@@ -84,11 +88,11 @@ class User:
         """Check that a discard reports no success while all deletes are denied."""
         scene = self._scene
         scene.has_discarded = True
-        scene.happened("discard in vain")
+        scene.record_event("discard in vain")
         removed: list[str] = []
         process = self._run_process(f"{DISCARD} in vain", lambda: removed.extend(discard(TARGET).removed))
-        left = [f"s3://{BUCKET}/{key}" for key in scene.bucket.objects if key.startswith("target")]
-        must(not {*removed} & {*left}, "discard reports files as removed that are still there")
+        remaining_uris = [f"s3://{BUCKET}/{key}" for key in scene.bucket.objects if key.startswith("target")]
+        must(not {*removed} & {*remaining_uris}, "discard reports files as removed that are still there")
         if not any(line.startswith(f"{Toxic.MISSED_NAME}: {process.name}:") for line in scene.log):
             must(
                 process.error is not None or not own_names_below(scene.bucket, "target.rescale"),
@@ -99,12 +103,12 @@ class User:
         """Delete a source file that the result refers to, and check that the next publish fails."""
         scene = self._scene
         uris = referenced_uris(scene.bucket.data_below("target")) if scene.is_published(TARGET) else []
-        plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
-        if not uris or len(plans) != 1:
+        plan_keys = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
+        if not uris or len(plan_keys) != 1:
             return
         scene.bucket.remove(Random(f"owner of {scene.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/"))
-        scene.happened("source deleted under a result")
-        publish = scene.steps(scene.script.wish, self._order).body("publish", f"s3://{BUCKET}/{plans[0]}")
+        scene.record_event("source deleted under a result")
+        publish = scene.steps(scene.script.wish, self._order).body("publish", f"s3://{BUCKET}/{plan_keys[0]}")
         process = self._run_process("user, once more", publish)
         must(process.error is not None, "publish succeeds, although the result refers to a deleted file")
 
@@ -119,9 +123,12 @@ class User:
             process = self._run_process(f"{DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
             self._judge.check_open_uploads("after discard", excepts_strangers=False)
-            left = [*own_names_below(scene.bucket, "target"), *own_names_below(scene.bucket, "target.rescale")]
+            remaining_names = [
+                *own_names_below(scene.bucket, "target"),
+                *own_names_below(scene.bucket, "target.rescale"),
+            ]
             if not scene.events & {"document rots", "rival", "discard", "release", *PREPARERS}:
-                must(not left, f"discard leaves {left}")
+                must(not remaining_names, f"discard leaves {remaining_names}")
         elif not (
             scene.events & {"document rots", "rival", "release"}
             or scene.may_have_been_published()
@@ -140,8 +147,8 @@ class User:
     def _may_need_discard(self) -> bool:
         """Return whether a discard may be needed; a run itself replaces cut and missing files, and validates again."""
         scene = self._scene
-        repaired = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
-        return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.events <= repaired
+        repairable_events = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
+        return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.events <= repairable_events
 
     def _was_discarded_meanwhile(self) -> bool:
         """Return whether another process has discarded the run, so that files of later tasks have no claim."""

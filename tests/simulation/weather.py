@@ -12,7 +12,7 @@ from random import Random
 from simulation.clock import Clock
 from simulation.toxics import Toxic
 
-_SHARE = 0.3
+_WEATHER_SHARE = 0.3
 """Share of all histories that have lasting conditions."""
 
 
@@ -20,25 +20,29 @@ _SHARE = 0.3
 class Weather:
     """Lasting conditions; `rates` has the probabilities of faults, and `clock` is that of all hosts.
 
-    From the stage `no_deletes` on, deletes are refused; from `release` on, another release is installed; before
-    `vanishes`, the source is deleted. With `late`, a lost process continues after all others have ended.
+    From the stage `deletes_denied_from` on, deletes are refused; from `release_stage` on, another release is installed;
+    before `vanish_stage`, the source is deleted. With `late`, a lost process continues after all others have ended.
     """
 
     rates: Mapping[Toxic, float]
-    no_deletes: str | None
-    release: str | None
-    vanishes: str | None
+    deletes_denied_from: str | None
+    release_stage: str | None
+    vanish_stage: str | None
     late: bool
     clock: Clock
 
     def __str__(self) -> str:
-        said = {"no deletes from": self.no_deletes, "another release from": self.release, "late": self.late or None}
-        return ", ".join(f"{what} {value}" for what, value in said.items() if value is not None)
+        conditions = {
+            "no deletes from": self.deletes_denied_from,
+            "another release from": self.release_stage,
+            "late": self.late or None,
+        }
+        return ", ".join(f"{what} {value}" for what, value in conditions.items() if value is not None)
 
 
 def draw_weather(seed: int, stages: tuple[str, ...]) -> Weather | None:
     random = Random(f"weather {seed}")
-    if random.random() >= _SHARE:
+    if random.random() >= _WEATHER_SHARE:
         return None
     rates: dict[Toxic, float] = {}
     if random.random() < 0.4:
@@ -48,14 +52,14 @@ def draw_weather(seed: int, stages: tuple[str, ...]) -> Weather | None:
     if random.random() < 0.15:
         rates[Toxic.SHORT] = random.choice((0.003, 0.02))
 
-    def sometimes(share: float) -> str | None:
+    def draw_stage(share: float) -> str | None:
         return random.choice(stages) if random.random() < share else None
 
     return Weather(
         rates,
-        no_deletes=sometimes(0.2),
-        release=sometimes(0.1),
-        vanishes=sometimes(0.05),
+        deletes_denied_from=draw_stage(0.2),
+        release_stage=draw_stage(0.1),
+        vanish_stage=draw_stage(0.05),
         late=random.random() < 0.5,
         clock=Clock(random),
     )
