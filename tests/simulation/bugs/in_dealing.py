@@ -24,7 +24,7 @@ from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.runstate import candidate
 from rescale.snapshot.reading.element_layouts import extents_of_share
-from simulation.bugs.planting import Bug, Planter, after, function, method
+from simulation.bugs.planting import Bug, Planter, attribute_planter, function_planter, with_changed_result
 
 
 def _cut_by_floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
@@ -36,59 +36,61 @@ def _cut_backwards(max_parallelism: int, parallelism: int, subtask: int) -> KeyG
     return key_group_range(max_parallelism, parallelism, parallelism - 1 - subtask)
 
 
-def _shifted(first: int, last: int) -> Callable[..., KeyGroupRange]:
-    return after(key_group_range, lambda own: KeyGroupRange(own.first + first, own.last + last))
+def _range_with_shifts(first: int, last: int) -> Callable[..., KeyGroupRange]:
+    return with_changed_result(key_group_range, lambda own: KeyGroupRange(own.first + first, own.last + last))
 
 
-def _dealt(change: Callable[[StateShare, int], StateShare]) -> Callable[..., Any]:
+def _with_changed_shares(change: Callable[[StateShare, int], StateShare]) -> Callable[..., Any]:
     """Return a replacement of `redistribute` that changes each state's share of each subtask."""
 
-    def changed(old: Any, parallelism: int) -> Any:
-        return [[change(share, i) for share in some] for i, some in enumerate(redistribute(old, parallelism))]
+    def redistribute_changed(old: Any, parallelism: int) -> Any:
+        return [[change(share, i) for share in shares] for i, shares in enumerate(redistribute(old, parallelism))]
 
-    return changed
+    return redistribute_changed
 
 
-def _runs(share: StateShare, runs: tuple[ElementRun, ...]) -> StateShare:
+def _with_runs(share: StateShare, runs: tuple[ElementRun, ...]) -> StateShare:
     return replace(share, runs=runs)
 
 
 def _without_first_run(share: StateShare, subtask: int) -> StateShare:
-    return _runs(share, share.runs[1:]) if share.mode is not DistributionMode.BROADCAST else share
+    return _with_runs(share, share.runs[1:]) if share.mode is not DistributionMode.BROADCAST else share
 
 
 def _without_last_element(share: StateShare, subtask: int) -> StateShare:
     if not share.runs or share.runs[-1].count < 2:
         return share
-    return _runs(share, (*share.runs[:-1], replace(share.runs[-1], count=share.runs[-1].count - 1)))
+    return _with_runs(share, (*share.runs[:-1], replace(share.runs[-1], count=share.runs[-1].count - 1)))
 
 
 def _with_elements_doubled(share: StateShare, subtask: int) -> StateShare:
     """Double the runs of a UNION state, as if each subtask had stored all elements that Flink restored to it."""
-    return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
+    return _with_runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
 
 
 def _with_one_copy(share: StateShare, subtask: int) -> StateShare:
-    return _runs(share, ()) if share.mode is DistributionMode.BROADCAST and subtask else share
+    return _with_runs(share, ()) if share.mode is DistributionMode.BROADCAST and subtask else share
 
 
 def _cut_one_element_early(share: StateShare, subtask: int) -> StateShare:
-    return _runs(share, tuple(replace(run, first=max(0, run.first - 1)) for run in share.runs))
+    return _with_runs(share, tuple(replace(run, first=max(0, run.first - 1)) for run in share.runs))
 
 
 def _all_to_first_subtask(old: Any, parallelism: int) -> Any:
     shares = redistribute(old, parallelism)
     if parallelism == len(old):
         return shares
-    for number, share in enumerate(shares[0]):
+    for state_index, share in enumerate(shares[0]):
         if share.mode is DistributionMode.SPLIT_DISTRIBUTE:
-            shares[0][number] = _runs(share, tuple(run for some in shares for run in some[number].runs))
-            for some in shares[1:]:
-                some[number] = _runs(some[number], ())
+            shares[0][state_index] = _with_runs(
+                share, tuple(run for subtask_shares in shares for run in subtask_shares[state_index].runs)
+            )
+            for subtask_shares in shares[1:]:
+                subtask_shares[state_index] = _with_runs(subtask_shares[state_index], ())
     return shares
 
 
-def _equal_elements_merged(share: Any, by_subtask: Any) -> Any:
+def _merge_equal_elements(share: Any, by_subtask: Any) -> Any:
     """Merge equal elements of a UNION state; elements of equal length count as equal."""
     extents = extents_of_share(share, by_subtask)
     if share.mode is not DistributionMode.UNION:
@@ -111,27 +113,27 @@ def _owners_off_by_one(operator: Any, sources: Any) -> Any:
     return {group: owners.get(group - 1, owner) if group % 5 == 4 else owner for group, owner in owners.items()}
 
 
-def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    real = NewKeyGroups.assign
+def _with_changed_groups(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    original = NewKeyGroups.assign
 
-    def changed(self: Any, records: Any) -> Any:
-        groups, codes = real(self, records)
+    def assign_changed(self: Any, records: Any) -> Any:
+        groups, codes = original(self, records)
         return change(self, (records, groups)), codes
 
-    return changed
+    return assign_changed
 
 
 def _without_a_task(rows: Any, shape_by_operator: Any) -> Any:
     return sum_sent_sizes(list(rows)[1:], shape_by_operator)
 
 
-def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
-    real = candidate._operator_state
+def _with_changed_operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
+    original = candidate._operator_state
 
-    def changed(entry: OperatorState, planned: Any, handles: Any) -> OperatorState:
-        return change(entry, real(entry, planned, handles))
+    def changed_operator(entry: OperatorState, planned: Any, handles: Any) -> OperatorState:
+        return change(entry, original(entry, planned, handles))
 
-    return changed
+    return changed_operator
 
 
 def _without_a_subtask(old: OperatorState, new: OperatorState) -> OperatorState:
@@ -146,12 +148,12 @@ def _subtasks_swapped(old: OperatorState, new: OperatorState) -> OperatorState:
     return replace(new, subtasks=tuple(replace(s, state=t) for s, t in zip(new.subtasks, states, strict=True)))
 
 
-def _handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle]) -> Planter:
-    return method(new_handles, "_keyed_handle", after(_keyed_handle, change))
+def _keyed_handle_planter(change: Callable[[KeyGroupsHandle], KeyGroupsHandle]) -> Planter:
+    return attribute_planter(new_handles, "_keyed_handle", with_changed_result(_keyed_handle, change))
 
 
-def _list_handle(change: Callable[[OperatorHandle], OperatorHandle]) -> Planter:
-    return method(new_handles, "_operator_handle", after(_operator_handle, change))
+def _operator_handle_planter(change: Callable[[OperatorHandle], OperatorHandle]) -> Planter:
+    return attribute_planter(new_handles, "_operator_handle", with_changed_result(_operator_handle, change))
 
 
 def _with_late_offsets(handle: KeyGroupsHandle) -> KeyGroupsHandle:
@@ -168,60 +170,86 @@ def _with_all_states_split(handle: OperatorHandle) -> OperatorHandle:
     return replace(handle, states=tuple(replace(state, mode=mode) for state in handle.states))
 
 
-def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Planter:
-    return method(candidate, "_operator_state", _operator(change))
+def _operator_planter(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Planter:
+    return attribute_planter(candidate, "_operator_state", _with_changed_operator(change))
 
 
-def _moved(change: Callable[[Any, Any], Any]) -> Planter:
-    return method(NewKeyGroups, "assign", _group(change))
+def _assign_planter(change: Callable[[Any, Any], Any]) -> Planter:
+    return attribute_planter(NewKeyGroups, "assign", _with_changed_groups(change))
 
 
-def _raw_hash(codes: Any, max_parallelism: int) -> Any:
+def _key_groups_without_murmur(codes: Any, max_parallelism: int) -> Any:
     """Return the key groups of hash codes that murmur did not scramble."""
     return abs(codes.astype("i8")) % max_parallelism
 
 
-def _shifted_by_one_byte(some: Any, lengths: Any) -> Any:
+def _split_one_byte_late(some: Any, lengths: Any) -> Any:
     for run in split(some, lengths):
         yield tuple(piece._replace(start=piece.start + 1) if i == 0 else piece for i, piece in enumerate(run))
 
 
 _keyed_handle, _operator_handle = new_handles._keyed_handle, new_handles._operator_handle
-_without_last = after(plan_write_ranges, lambda ranges: ranges[:-1] or ranges)
+_without_last_range = with_changed_result(plan_write_ranges, lambda ranges: ranges[:-1] or ranges)
 
 BUGS = [
-    Bug("key groups: floors where Flink has ceilings", function(key_group_range, _cut_by_floors)),
-    Bug("key groups: subtasks in the other order", function(key_group_range, _cut_backwards)),
-    Bug("key groups: a range ends one late", function(key_group_range, _shifted(0, 1))),
-    Bug("key groups: a range begins one late", function(key_group_range, _shifted(1, 0))),
-    Bug("key groups: the planner alone has floors", method(key_group_streams, "key_group_range", _cut_by_floors)),
-    Bug("key groups: every fifth has another owner", method(key_group_streams, "owners_of", _owners_off_by_one)),
-    Bug("elements: the first run is lost", function(redistribute, _dealt(_without_first_run))),
-    Bug("elements: the last of a run is lost", function(redistribute, _dealt(_without_last_element))),
-    Bug("elements: a union state is doubled", function(redistribute, _dealt(_with_elements_doubled))),
+    Bug("key groups: floors where Flink has ceilings", function_planter(key_group_range, _cut_by_floors)),
+    Bug("key groups: subtasks in the other order", function_planter(key_group_range, _cut_backwards)),
+    Bug("key groups: a range ends one late", function_planter(key_group_range, _range_with_shifts(0, 1))),
+    Bug("key groups: a range begins one late", function_planter(key_group_range, _range_with_shifts(1, 0))),
+    Bug(
+        "key groups: the planner alone has floors",
+        attribute_planter(key_group_streams, "key_group_range", _cut_by_floors),
+    ),
+    Bug(
+        "key groups: every fifth has another owner",
+        attribute_planter(key_group_streams, "owners_of", _owners_off_by_one),
+    ),
+    Bug("elements: the first run is lost", function_planter(redistribute, _with_changed_shares(_without_first_run))),
+    Bug(
+        "elements: the last of a run is lost",
+        function_planter(redistribute, _with_changed_shares(_without_last_element)),
+    ),
+    Bug(
+        "elements: a union state is doubled",
+        function_planter(redistribute, _with_changed_shares(_with_elements_doubled)),
+    ),
     Bug(
         "elements: equal elements of a union are merged",
-        method(element_streams, "extents_of_share", _equal_elements_merged),
+        attribute_planter(element_streams, "extents_of_share", _merge_equal_elements),
     ),
-    Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_with_one_copy))),
-    Bug("elements: each run begins one early", function(redistribute, _dealt(_cut_one_element_early))),
-    Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_first_subtask)),
-    Bug("pieces: neighbours in any file are joined", function(merge_adjacent, _with_neighbours_in_any_file)),
-    Bug("pieces: a part begins one byte late", function(split, _shifted_by_one_byte)),
-    Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table_number", lambda self, table: None)),
-    Bug("regroup: divided, not taken modulo", _moved(lambda s, r: r[0].groups * s._new_max // s._old_max)),
-    Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
-    Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),
-    Bug("rehash: without murmur, everywhere", function(key_groups_of_hashes, _raw_hash)),
-    Bug("rehash: what a task read is forgotten", method(rekeying_run, "sum_sent_sizes", _without_a_task)),
-    Bug("rehash: the last write range is forgotten", function(plan_write_ranges, _without_last)),
-    Bug("handle: offsets one byte late", _handle(_with_late_offsets)),
-    Bug("handle: key groups one late", _handle(lambda h: replace(h, first_key_group=h.first_key_group + 1))),
-    Bug("handle: the last offset is lost", _handle(lambda h: replace(h, offsets=(*h.offsets[:-1], 0)))),
-    Bug("handle: a state has another one's offsets", _list_handle(_with_offsets_of_another_state)),
-    Bug("handle: every state is split", _list_handle(_with_all_states_split)),
-    Bug("candidate: the old parallelism", _entry(lambda old, new: replace(new, parallelism=old.parallelism))),
-    Bug("candidate: the old maximum", _entry(lambda old, new: replace(new, max_parallelism=old.max_parallelism))),
-    Bug("candidate: subtask 0 has no state", _entry(_without_a_subtask)),
-    Bug("candidate: subtasks in the other order", _entry(_subtasks_swapped)),
+    Bug("elements: one broadcast copy for all", function_planter(redistribute, _with_changed_shares(_with_one_copy))),
+    Bug(
+        "elements: each run begins one early",
+        function_planter(redistribute, _with_changed_shares(_cut_one_element_early)),
+    ),
+    Bug("elements: all of a split state for one subtask", function_planter(redistribute, _all_to_first_subtask)),
+    Bug("pieces: neighbours in any file are joined", function_planter(merge_adjacent, _with_neighbours_in_any_file)),
+    Bug("pieces: a part begins one byte late", function_planter(split, _split_one_byte_late)),
+    Bug(
+        "headers: ids are never translated",
+        attribute_planter(HeaderPlanner, "_id_table_number", lambda self, table: None),
+    ),
+    Bug("regroup: divided, not taken modulo", _assign_planter(lambda s, r: r[0].groups * s._new_max // s._old_max)),
+    Bug("rehash: off by one", _assign_planter(lambda s, r: (r[1] + 1) % s._new_max)),
+    Bug("rehash: the old key group stays", _assign_planter(lambda s, r: r[0].groups % s._new_max)),
+    Bug("rehash: without murmur, everywhere", function_planter(key_groups_of_hashes, _key_groups_without_murmur)),
+    Bug("rehash: what a task read is forgotten", attribute_planter(rekeying_run, "sum_sent_sizes", _without_a_task)),
+    Bug("rehash: the last write range is forgotten", function_planter(plan_write_ranges, _without_last_range)),
+    Bug("handle: offsets one byte late", _keyed_handle_planter(_with_late_offsets)),
+    Bug(
+        "handle: key groups one late",
+        _keyed_handle_planter(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
+    ),
+    Bug("handle: the last offset is lost", _keyed_handle_planter(lambda h: replace(h, offsets=(*h.offsets[:-1], 0)))),
+    Bug("handle: a state has another one's offsets", _operator_handle_planter(_with_offsets_of_another_state)),
+    Bug("handle: every state is split", _operator_handle_planter(_with_all_states_split)),
+    Bug(
+        "candidate: the old parallelism", _operator_planter(lambda old, new: replace(new, parallelism=old.parallelism))
+    ),
+    Bug(
+        "candidate: the old maximum",
+        _operator_planter(lambda old, new: replace(new, max_parallelism=old.max_parallelism)),
+    ),
+    Bug("candidate: subtask 0 has no state", _operator_planter(_without_a_subtask)),
+    Bug("candidate: subtasks in the other order", _operator_planter(_subtasks_swapped)),
 ]

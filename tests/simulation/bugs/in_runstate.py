@@ -30,11 +30,11 @@ from rescale.runstate.states import State, Transition, digest_of_claim, permit, 
 from rescale.runstate.written_handles import WrittenHandles, _missing_files, begin_moving, read_handles
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
-from simulation.bugs.planting import Bug, both, do_nothing, function, method
+from simulation.bugs.planting import Bug, attribute_planter, both, do_nothing, function_planter
 
 _state_under = states._state_under
 _claim = claim.claim
-_give_way = publication._refuse_discarded
+_refuse_discarded = publication._refuse_discarded
 
 
 def _allow_any_transition(plan: Plan, move: Transition) -> State:
@@ -74,7 +74,7 @@ def _publish_without_certificate(plan: Plan, **_: Any) -> Any:
     open_store(plan.target).put_if_absent(places.metadata, read_document(places.candidate))
 
 
-def _first_candidate(plan: Plan, source: Any) -> StoredCandidate:
+def _keep_first_candidate(plan: Plan, source: Any) -> StoredCandidate:
     """Keep the candidate of an earlier try."""
     uri = places_of(plan).candidate
     if open_store(uri).stat(uri) is None:
@@ -82,7 +82,7 @@ def _first_candidate(plan: Plan, source: Any) -> StoredCandidate:
     return StoredCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
 
 
-def _handles_as_they_are(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:
+def _read_handles_unchecked(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:
     permit(plan, Transition.MOVE)
     return read_handles(plan, step)
 
@@ -91,7 +91,7 @@ def _ignore_sizes(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[
     return _missing_files(plan, files, {name: files.get(name, 0) for name in existing_sizes})
 
 
-def _gone_if_not_listed(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
+def _missing_by_listing(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
     return sorted(file for file, size in files.items() if existing_sizes.get(file) != size)
 
 
@@ -131,21 +131,21 @@ def _publish_without_second_mark(plan: Plan, **_: Any) -> Published:
 
 def _remove_mark_too_early(plan: Plan, held: Any) -> None:
     """Remove the mark that precedes `_metadata` before `_metadata` is put."""
-    _give_way(plan, held)
+    _refuse_discarded(plan, held)
     open_store(plan.target).delete([places_of(plan).publishing])
 
 
 def _check_claim_before_note(plan: Plan, held: Any) -> None:
     """Check the claim before the note of `discard`: a whole discard may happen between the two checks."""
     if publication._claim_on(plan) != held or publication.is_being_discarded(plan.target):
-        _give_way(plan, held)
+        _refuse_discarded(plan, held)
 
 
 def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.DiscardAnswer:
     store = open_store(target)
-    existing = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
-    store.delete(existing)
-    return removal.DiscardAnswer(tuple(existing), ())
+    existing_uris = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
+    store.delete(existing_uris)
+    return removal.DiscardAnswer(tuple(existing_uris), ())
 
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
@@ -157,57 +157,84 @@ def _without_reread(work: Any, side: Any = None) -> Any:
     return work()
 
 
-_documents_read_once = both(
-    method(documents, "read_again_on_failure", _without_reread),
+_single_read_planter = both(
+    attribute_planter(documents, "read_again_on_failure", _without_reread),
     both(
-        method(states, "read_again_on_failure", _without_reread),
-        method(publication, "read_again_on_failure", _without_reread),
+        attribute_planter(states, "read_again_on_failure", _without_reread),
+        attribute_planter(publication, "read_again_on_failure", _without_reread),
     ),
 )
 
 BUGS = [
-    Bug("every transition is allowed in every state", function(permit, _allow_any_transition)),
-    Bug("a target that another plan holds counts as own", method(states, "_state_under", _accept_any_holder)),
-    Bug("a store that does not answer counts as empty", method(states, "digest_of_claim", _absent_if_unanswered)),
-    Bug("claim: put even if another plan holds the target", function(claim.claim, _claim_last)),
-    Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
-    Bug("written handles are trusted, whatever files exist", function(begin_moving, _handles_as_they_are)),
-    Bug("written handles are trusted, whatever the sizes", method(written_handles, "_missing_files", _ignore_sizes)),
-    Bug("a file that a listing misses counts as gone", method(written_handles, "_missing_files", _gone_if_not_listed)),
-    Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
-    Bug("the candidate has no coordinator state", function(build_candidate, _without_a_coordinator)),
-    Bug("any target with a `_metadata` counts as published", function(is_published, _is_published_with_any_metadata)),
+    Bug("every transition is allowed in every state", function_planter(permit, _allow_any_transition)),
+    Bug(
+        "a target that another plan holds counts as own", attribute_planter(states, "_state_under", _accept_any_holder)
+    ),
+    Bug(
+        "a store that does not answer counts as empty",
+        attribute_planter(states, "digest_of_claim", _absent_if_unanswered),
+    ),
+    Bug("claim: put even if another plan holds the target", function_planter(claim.claim, _claim_last)),
+    Bug("claim: the condition is not sent", function_planter(claim.claim, _claim_unconditionally)),
+    Bug("written handles are trusted, whatever files exist", function_planter(begin_moving, _read_handles_unchecked)),
+    Bug(
+        "written handles are trusted, whatever the sizes",
+        attribute_planter(written_handles, "_missing_files", _ignore_sizes),
+    ),
+    Bug(
+        "a file that a listing misses counts as gone",
+        attribute_planter(written_handles, "_missing_files", _missing_by_listing),
+    ),
+    Bug("the candidate of an earlier try stays", function_planter(put_candidate, _keep_first_candidate)),
+    Bug("the candidate has no coordinator state", function_planter(build_candidate, _without_a_coordinator)),
+    Bug(
+        "any target with a `_metadata` counts as published",
+        function_planter(is_published, _is_published_with_any_metadata),
+    ),
     Bug(
         "publish: the certificate of another plan is accepted",
-        method(publication, "certificate_for", _certificate_of_any_plan),
+        attribute_planter(publication, "certificate_for", _certificate_of_any_plan),
     ),
-    Bug("publish: any candidate is accepted", method(publication, "certificate_for", _certificate_of_any_candidate)),
-    Bug("publish: no file is checked", method(publication, "check_files", do_nothing)),
-    Bug("publish: only sizes of files count", method(certified_files, "_changed_files", _compare_sizes_only)),
-    Bug("publish: open uploads stay", method(publication, "clear_leftovers", do_nothing)),
-    Bug("publish: needs no certificate", function(publish, _publish_without_certificate)),
-    Bug("publish: documents are read only once", _documents_read_once),
+    Bug(
+        "publish: any candidate is accepted",
+        attribute_planter(publication, "certificate_for", _certificate_of_any_candidate),
+    ),
+    Bug("publish: no file is checked", attribute_planter(publication, "check_files", do_nothing)),
+    Bug(
+        "publish: only sizes of files count", attribute_planter(certified_files, "_changed_files", _compare_sizes_only)
+    ),
+    Bug("publish: open uploads stay", attribute_planter(publication, "clear_leftovers", do_nothing)),
+    Bug("publish: needs no certificate", function_planter(publish, _publish_without_certificate)),
+    Bug("publish: documents are read only once", _single_read_planter),
     Bug(
         "claim: files that RocksDB named count as foreign",
-        method(claim.PlannedNames, "__contains__", _contains_whole_names_only),
+        attribute_planter(claim.PlannedNames, "__contains__", _contains_whole_names_only),
         native=True,
     ),
-    Bug("a certificate has no digest of its own", method(certificate, "_digest", lambda fields: "")),
-    Bug("discard: open uploads stay", method(removal, "clear_leftovers", do_nothing)),
+    Bug("a certificate has no digest of its own", attribute_planter(certificate, "_digest", lambda fields: "")),
+    Bug("discard: open uploads stay", attribute_planter(removal, "clear_leftovers", do_nothing)),
     Bug(
         "discard: all that lies beside the target is a document",
-        method(removal, "is_document", lambda target, uri: True),
+        attribute_planter(removal, "is_document", lambda target, uri: True),
     ),
-    Bug("publish: open uploads of others are aborted", method(leftovers, "short_digest_in_name", lambda name: "")),
-    Bug("discard: a published result is removed, too", function(removal.discard, _discard_anything)),
-    Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
-    Bug("marks of publication are ignored", method(states, "_state_under", _ignore_marks)),
-    Bug("publish: no mark behind `_metadata`", function(publish, _publish_without_second_mark)),
-    Bug("publish: no mark before `_metadata`", method(publication, "_refuse_discarded", _remove_mark_too_early)),
+    Bug(
+        "publish: open uploads of others are aborted",
+        attribute_planter(leftovers, "short_digest_in_name", lambda name: ""),
+    ),
+    Bug("discard: a published result is removed, too", function_planter(removal.discard, _discard_anything)),
+    Bug(
+        "publish: does not look for discard", attribute_planter(publication, "is_being_discarded", lambda target: False)
+    ),
+    Bug("marks of publication are ignored", attribute_planter(states, "_state_under", _ignore_marks)),
+    Bug("publish: no mark behind `_metadata`", function_planter(publish, _publish_without_second_mark)),
+    Bug(
+        "publish: no mark before `_metadata`",
+        attribute_planter(publication, "_refuse_discarded", _remove_mark_too_early),
+    ),
     Bug(
         "publish: checks the claim before a discard",
-        method(publication, "_refuse_discarded", _check_claim_before_note),
+        attribute_planter(publication, "_refuse_discarded", _check_claim_before_note),
     ),
-    Bug("discard: files put after the claim stay", method(removal, "_noted_plan_digest", do_nothing)),
-    Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
+    Bug("discard: files put after the claim stay", attribute_planter(removal, "_noted_plan_digest", do_nothing)),
+    Bug("discard: files of state stay", attribute_planter(removal, "planned_names", lambda plan: ())),
 ]

@@ -19,9 +19,9 @@ from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.s3_errors import translated_errors
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import RescaleError, StoreError
-from simulation.bugs.planting import Bug, method
+from simulation.bugs.planting import Bug, attribute_planter
 
-_real = {**vars(PinnedObjects), **vars(S3Store)}
+_originals = {**vars(PinnedObjects), **vars(S3Store)}
 
 
 def _put_blindly(self: S3Store, uri: str, data: bytes) -> bool:
@@ -43,15 +43,15 @@ def _put_once(self: S3Store, uri: str, data: bytes) -> bool:
 
 def _append(self: S3Store, uri: str, data: bytes) -> None:
     """Append to the object, as a wrong retry would."""
-    there = b"" if self.stat(uri) is None else self.read_all(uri, 1 << 30)[0]
-    _real["put"](self, uri, there + data)
+    existing_data = b"" if self.stat(uri) is None else self.read_all(uri, 1 << 30)[0]
+    _originals["put"](self, uri, existing_data + data)
 
 
 def _get_unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
-    return _real["_get"](self, uri, None, *rest, **named)
+    return _originals["_get"](self, uri, None, *rest, **named)
 
 
-def _half_a_body(
+def _read_half_body(
     self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
     """Treat a truncated body as complete."""
@@ -65,14 +65,14 @@ def _half_a_body(
 
 def _absent_if_unsure(self: PinnedObjects, uri: str) -> Any:
     try:
-        return _real["head"](self, uri)
+        return _originals["head"](self, uri)
     except StoreError:
         return None
 
 
 def _complete_whatever_the_answer(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
     with suppress(RescaleError):
-        _real["complete_parts"](self, uri, upload_id, receipts, size)
+        _originals["complete_parts"](self, uri, upload_id, receipts, size)
 
 
 def _complete_backwards(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
@@ -83,22 +83,22 @@ def _complete_backwards(self: S3Store, uri: str, upload_id: str, receipts: Any, 
 
 
 def _complete_without_the_last(self: S3Store, uri: str, upload_id: str, receipts: Any, size: int) -> None:
-    _real["complete_parts"](self, uri, upload_id, receipts[:-1] or receipts, size)
+    _originals["complete_parts"](self, uri, upload_id, receipts[:-1] or receipts, size)
 
 
-def _first_page(self: S3Store, directory: str, prefix: str = "") -> Any:
-    return _real["list"](self, directory, prefix)[:7]
+def _list_first_page(self: S3Store, directory: str, prefix: str = "") -> Any:
+    return _originals["list"](self, directory, prefix)[:7]
 
 
 def _delete_the_first(self: S3Store, uris: Any) -> None:
-    _real["delete"](self, list(uris)[:1])
+    _originals["delete"](self, list(uris)[:1])
 
 
 def _delete_if_sure(self: S3Store, uri: str) -> None:
     """Treat the deletion of a missing file as an error."""
     if self.stat(uri) is None:
         raise StoreError("not there", path=uri)
-    _real["_delete"](self, uri)
+    _originals["_delete"](self, uri)
 
 
 def _remove_by_name(path: Path) -> None:
@@ -114,14 +114,14 @@ def _abort_one(self: S3Store, uri: str, is_ours: Callable[[str], bool] | None = 
             self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
 
 
-def _errors_are_final(self: PinnedObjects, uri: str) -> Any:
+def _head_with_final_errors(self: PinnedObjects, uri: str) -> Any:
     try:
-        return _real["head"](self, uri)
+        return _originals["head"](self, uri)
     except (StoreError, ClientError) as error:
         raise RescaleError(str(error)) from None
 
 
-def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
+def _stat_without_etag(self: S3Store, uri: str) -> Pin | None:
     """Return the size of an object without its ETag."""
     head = self._objects.head(uri)
     return None if head is None else Pin(head["ContentLength"])
@@ -129,34 +129,37 @@ def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
 
 def _read_at_shifted_range(self: S3Store, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
     return (
-        bytes(_real["read"](self, uri, start + 1, length, pin))
+        bytes(_originals["read"](self, uri, start + 1, length, pin))
         if start > 1
-        else _real["read"](self, uri, start, length, pin)
+        else _originals["read"](self, uri, start, length, pin)
     )
 
 
 BUGS = [
-    Bug("put if absent: the condition is not sent", method(S3Store, "put_if_absent", _put_blindly)),
-    Bug("put if absent: looks first, then puts", method(S3Store, "put_if_absent", _put_unless_seen)),
-    Bug("put if absent: its own bytes count as foreign", method(S3Store, "put_if_absent", _put_once)),
-    Bug("a put over an object appends", method(S3Store, "put", _append)),
-    Bug("a read does not ask for the pinned version", method(PinnedObjects, "_get", _get_unpinned)),
-    Bug("a read begins one byte late", method(S3Store, "read", _read_at_shifted_range)),
-    Bug("a body that breaks off is taken as it is", method(PinnedObjects, "read", _half_a_body)),
-    Bug("an error of a HEAD is taken for absence", method(PinnedObjects, "head", _absent_if_unsure)),
-    Bug("an error of a HEAD is final", method(PinnedObjects, "head", _errors_are_final)),
-    Bug("a stat forgets the ETag", method(S3Store, "stat", _stat_by_size)),
-    Bug("completion: errors are ignored", method(S3Store, "complete_parts", _complete_whatever_the_answer)),
-    Bug("completion: parts in another order", method(S3Store, "complete_parts", _complete_backwards)),
-    Bug("completion: the last part is forgotten", method(S3Store, "complete_parts", _complete_without_the_last)),
-    Bug("a listing ends with its first page", method(S3Store, "list", _first_page)),
-    Bug("delete: only the first name", method(S3Store, "delete", _delete_the_first)),
-    Bug("delete: a missing object is an error", method(S3Store, "_delete", _delete_if_sure)),
-    Bug("abort: nothing is aborted", method(S3Store, "abort_parts", lambda self, uri, is_ours=None: None)),
-    Bug("abort: one upload of several", method(S3Store, "abort_parts", _abort_one)),
+    Bug("put if absent: the condition is not sent", attribute_planter(S3Store, "put_if_absent", _put_blindly)),
+    Bug("put if absent: looks first, then puts", attribute_planter(S3Store, "put_if_absent", _put_unless_seen)),
+    Bug("put if absent: its own bytes count as foreign", attribute_planter(S3Store, "put_if_absent", _put_once)),
+    Bug("a put over an object appends", attribute_planter(S3Store, "put", _append)),
+    Bug("a read does not ask for the pinned version", attribute_planter(PinnedObjects, "_get", _get_unpinned)),
+    Bug("a read begins one byte late", attribute_planter(S3Store, "read", _read_at_shifted_range)),
+    Bug("a body that breaks off is taken as it is", attribute_planter(PinnedObjects, "read", _read_half_body)),
+    Bug("an error of a HEAD is taken for absence", attribute_planter(PinnedObjects, "head", _absent_if_unsure)),
+    Bug("an error of a HEAD is final", attribute_planter(PinnedObjects, "head", _head_with_final_errors)),
+    Bug("a stat forgets the ETag", attribute_planter(S3Store, "stat", _stat_without_etag)),
+    Bug("completion: errors are ignored", attribute_planter(S3Store, "complete_parts", _complete_whatever_the_answer)),
+    Bug("completion: parts in another order", attribute_planter(S3Store, "complete_parts", _complete_backwards)),
+    Bug(
+        "completion: the last part is forgotten",
+        attribute_planter(S3Store, "complete_parts", _complete_without_the_last),
+    ),
+    Bug("a listing ends with its first page", attribute_planter(S3Store, "list", _list_first_page)),
+    Bug("delete: only the first name", attribute_planter(S3Store, "delete", _delete_the_first)),
+    Bug("delete: a missing object is an error", attribute_planter(S3Store, "_delete", _delete_if_sure)),
+    Bug("abort: nothing is aborted", attribute_planter(S3Store, "abort_parts", lambda self, uri, is_ours=None: None)),
+    Bug("abort: one upload of several", attribute_planter(S3Store, "abort_parts", _abort_one)),
     Bug(
         "scratch: any directory with such a name is removed",
-        method(scratch, "remove_if_abandoned", _remove_by_name),
+        attribute_planter(scratch, "remove_if_abandoned", _remove_by_name),
         native=True,
     ),
 ]

@@ -18,7 +18,7 @@ from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.s3_store import S3Store
-from simulation.bugs.planting import Bug, Planter, after, method
+from simulation.bugs.planting import Bug, Planter, attribute_planter, with_changed_result
 
 _seconds = count(1)
 
@@ -42,8 +42,8 @@ def _pad_short_body(
 _read = PinnedObjects.read
 
 
-def _surgery_changed(change: Callable[[Surgery], Surgery]) -> Planter:
-    return method(resolution, "resolve_surgery", after(resolve_surgery, change))
+def _surgery_planter(change: Callable[[Surgery], Surgery]) -> Planter:
+    return attribute_planter(resolution, "resolve_surgery", with_changed_result(resolve_surgery, change))
 
 
 def _without_reread(work: Callable[[], Any], _: str | None = None) -> Any:
@@ -53,11 +53,15 @@ def _without_reread(work: Callable[[], Any], _: str | None = None) -> Any:
 BUGS = [
     Bug(
         "surgery: an operator misread once counts as unreadable",
-        method(opening, "read_again_on_failure", _without_reread),
+        attribute_planter(opening, "read_again_on_failure", _without_reread),
     ),
-    Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
-    Bug("a body that ends early is filled up", method(PinnedObjects, "read", _pad_short_body)),
-    Bug("plan: differs every second", method(planner, "_creation_time", lambda _: next(_seconds)), native=True),
-    Bug("surgery: renames are forgotten", _surgery_changed(lambda asked: replace(asked, renamed=()))),
-    Bug("surgery: dropped operators stay", _surgery_changed(lambda asked: replace(asked, dropped=()))),
+    Bug("delete: a refusal is taken for success", attribute_planter(S3Store, "_delete", _delete_in_silence)),
+    Bug("a body that ends early is filled up", attribute_planter(PinnedObjects, "read", _pad_short_body)),
+    Bug(
+        "plan: differs every second",
+        attribute_planter(planner, "_creation_time", lambda _: next(_seconds)),
+        native=True,
+    ),
+    Bug("surgery: renames are forgotten", _surgery_planter(lambda asked: replace(asked, renamed=()))),
+    Bug("surgery: dropped operators stay", _surgery_planter(lambda asked: replace(asked, dropped=()))),
 ]

@@ -27,10 +27,10 @@ class Bug:
     rounds: bool = False
 
 
-def function(original: Callable[..., Any], other: Callable[..., Any]) -> Planter:
+def function_planter(original: Callable[..., Any], replacement: Callable[..., Any]) -> Planter:
     """Return a planter that replaces a function wherever `rescale` has imported it."""
 
-    _assert_same_signature(original, other)
+    _assert_same_signature(original, replacement)
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -38,28 +38,28 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Planter
             for module in [module for name, module in sys.modules.items() if _is_tested_module(name)]:
                 for name, value in list(vars(module).items()):
                     if value is original:
-                        stack.enter_context(patch.object(module, name, other))
+                        stack.enter_context(patch.object(module, name, replacement))
             yield
 
     return planted
 
 
-def method(owner: type | object, name: str, other: Any) -> Planter:
+def attribute_planter(owner: type | object, name: str, replacement: Any) -> Planter:
     """Return a planter that replaces an attribute of a class or a module."""
-    _assert_same_signature(getattr(owner, name), other)
-    return lambda: patch.object(owner, name, other)
+    _assert_same_signature(getattr(owner, name), replacement)
+    return lambda: patch.object(owner, name, replacement)
 
 
-def both(plant: Planter, other: Planter) -> Planter:
+def both(first: Planter, second: Planter) -> Planter:
     @contextmanager
     def planted() -> Iterator[None]:
-        with plant(), other():
+        with first(), second():
             yield
 
     return planted
 
 
-def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+def with_changed_result(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function that calls `original` and changes its result."""
 
     def changed(*arguments: Any, **named: Any) -> Any:
@@ -68,31 +68,33 @@ def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
     return changed
 
 
-def _assert_same_signature(original: Any, other: Any) -> None:
+def _assert_same_signature(original: Any, replacement: Any) -> None:
     """Assert that calls of the original fit the replacement: histories must find the bug, not a `TypeError`."""
-    if not (callable(original) and callable(other)):
+    if not (callable(original) and callable(replacement)):
         return
-    original_signature, other_signature = inspect.signature(original), inspect.signature(other)
-    for every in (False, True):
-        wanted = [
+    original_signature, other_signature = inspect.signature(original), inspect.signature(replacement)
+    for with_defaults in (False, True):
+        parameters = [
             parameter
             for parameter in original_signature.parameters.values()
-            if every or parameter.default is parameter.empty
+            if with_defaults or parameter.default is parameter.empty
         ]
-        named = {parameter.name: None for parameter in wanted if parameter.kind is parameter.KEYWORD_ONLY}
-        positional = [
+        keyword_arguments = {
+            parameter.name: None for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        positional_arguments = [
             parameter.name
-            for parameter in wanted
+            for parameter in parameters
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
         try:
-            other_signature.bind(*positional, **named)
+            other_signature.bind(*positional_arguments, **keyword_arguments)
         except TypeError as error:
-            raise AssertionError(f"{other} does not accept the calls of {original}: {error}") from None
+            raise AssertionError(f"{replacement} does not accept the calls of {original}: {error}") from None
 
 
-def _is_tested_module(module: str) -> bool:
-    return module.startswith(("rescale.", "simulation.")) and not module.startswith("simulation.bugs")
+def _is_tested_module(module_name: str) -> bool:
+    return module_name.startswith(("rescale.", "simulation.")) and not module_name.startswith("simulation.bugs")
 
 
 def do_nothing(*_: Any, **__: Any) -> None:
