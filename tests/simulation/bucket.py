@@ -136,22 +136,22 @@ class Bucket:
         return {"DeleteMarker": True} | self._version_field(Key) if self._keeps_versions else {}
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
-        listed = [
+        entries = [
             {"Key": key, "Size": len(stored.data), "ETag": stored.etag}
             for key, stored in sorted(self.objects.items())
             if key.startswith(Prefix)
         ]
-        return iter([{"Contents": listed[i : i + _PAGE_LENGTH]} for i in range(0, len(listed), _PAGE_LENGTH)] or [{}])
+        return iter([{"Contents": entries[i : i + _PAGE_LENGTH]} for i in range(0, len(entries), _PAGE_LENGTH)] or [{}])
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         """Yield one page, with the newest version of each key first."""
-        by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
+        entries_by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
         for key, versions in sorted(self.versions.items()):
             if key.startswith(Prefix):
                 for version_id, stored in reversed(versions.items()):
-                    listed = {"Key": key, "VersionId": version_id, "IsLatest": version_id == self._newest_id(key)}
-                    by_kind["Versions" if stored is not None else "DeleteMarkers"].append(listed)
-        return iter([{kind: listed for kind, listed in by_kind.items() if listed}])
+                    entry = {"Key": key, "VersionId": version_id, "IsLatest": version_id == self._newest_id(key)}
+                    entries_by_kind["Versions" if stored is not None else "DeleteMarkers"].append(entry)
+        return iter([{kind: entries for kind, entries in entries_by_kind.items() if entries}])
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self._upload_count += 1
@@ -199,11 +199,11 @@ class Bucket:
         MultipartUpload: Mapping[str, Sequence[Mapping[str, Any]]],
         **_: Any,
     ) -> dict[str, Any]:
-        uploaded = self._upload("CompleteMultipartUpload", UploadId).parts
+        uploaded_parts = self._upload("CompleteMultipartUpload", UploadId).parts
         parts = []
-        for wanted in MultipartUpload["Parts"]:
-            part = uploaded.get(wanted["PartNumber"])
-            if part is None or part.etag != wanted["ETag"]:
+        for requested_part in MultipartUpload["Parts"]:
+            part = uploaded_parts.get(requested_part["PartNumber"])
+            if part is None or part.etag != requested_part["ETag"]:
                 raise refusal("CompleteMultipartUpload", 400, "InvalidPart")
             parts.append(part)
         if not parts or any(len(part.data) < SMALLEST_PART_BYTES for part in parts[:-1]):
@@ -215,10 +215,12 @@ class Bucket:
         return {"ETag": etag} | self._version_field(Key)
 
     def list_multipart_uploads(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
-        listed = [
-            {"Key": upload.key, "UploadId": i} for i, upload in self.uploads.items() if upload.key.startswith(Prefix)
+        entries = [
+            {"Key": upload.key, "UploadId": upload_id}
+            for upload_id, upload in self.uploads.items()
+            if upload.key.startswith(Prefix)
         ]
-        return iter([{"Uploads": listed[i : i + _PAGE_LENGTH]} for i in range(0, len(listed), _PAGE_LENGTH)] or [{}])
+        return iter([{"Uploads": entries[i : i + _PAGE_LENGTH]} for i in range(0, len(entries), _PAGE_LENGTH)] or [{}])
 
     def abort_multipart_upload(self, *, UploadId: str, **_: Any) -> dict[str, Any]:
         self._upload("AbortMultipartUpload", UploadId)

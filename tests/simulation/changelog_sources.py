@@ -26,7 +26,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from simulation.changelogs import Change
-from simulation.flinks_rules import key_group_of_code, long_code
+from simulation.flinks_rules import hash_code_of_long, key_group_of_code
 from simulation.native_sources import KEYED_STATES, heap_source, keyed_info, rocksdb_source
 from simulation.rows import Kind, keyed_rows, states_in
 from simulation.sources import Source, store_stream
@@ -124,7 +124,7 @@ def _change_sets(
     assert base is not None
     materialised = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
     old_keys = [(row[1], row[2]) for row, _ in materialised.rows if row[1] in materialised.key_groups]
-    new_keys = [(key_group_of_code(long_code(key), operator.max_parallelism), key) for key in range(-60, 60)]
+    new_keys = [(key_group_of_code(hash_code_of_long(key), operator.max_parallelism), key) for key in range(-60, 60)]
     keys = [
         *old_keys,
         *((group, struct.pack(">q", key) + b"\0") for group, key in new_keys if group in materialised.key_groups),

@@ -63,11 +63,11 @@ class Contents:
         new_id_by_old_id = {
             id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)
         }
-        dropped = {id_of_uid(uid) for uid in drops}
-        stay = (operator for operator in self.metadata.operators if operator.operator_id not in dropped)
+        dropped_ids = {id_of_uid(uid) for uid in drops}
+        kept_operators = (operator for operator in self.metadata.operators if operator.operator_id not in dropped_ids)
         operators = tuple(
             replace(operator, operator_id=new_id_by_old_id.get(operator.operator_id, operator.operator_id))
-            for operator in stay
+            for operator in kept_operators
         )
         self.metadata = replace(self.metadata, operators=operators)
         for uid, _, name in (drop.partition(":") for drop in state_drops):

@@ -15,9 +15,9 @@ def key_group_of_code(code: int, max_parallelism: int) -> int:
     return murmur(code) % max_parallelism
 
 
-def long_code(number: int) -> int:
+def hash_code_of_long(value: int) -> int:
     """Return the 32 bits of `Long.hashCode`."""
-    return (number ^ number >> 32) & _32_BITS
+    return (value ^ value >> 32) & _32_BITS
 
 
 def murmur(code: int) -> int:
@@ -32,5 +32,5 @@ def murmur(code: int) -> int:
     return (1 << 32) - mixed if mixed != 1 << 31 else 0
 
 
-def _rotated_left(number: int, bits: int) -> int:
-    return (number << bits | number >> 32 - bits) & _32_BITS
+def _rotated_left(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & _32_BITS

@@ -105,7 +105,7 @@ class Judge:
             return False
         return plan[1] not in claim.data
 
-    def check_open_uploads(self, where: str, *, excepts_strangers: bool = True) -> None:
+    def check_open_uploads(self, occasion: str, *, excepts_strangers: bool = True) -> None:
         """Check that no upload is open; `excepts_strangers` excepts lost processes and those beside the run."""
         scene = self._scene
         open_uploads = {
@@ -114,7 +114,7 @@ class Judge:
         if excepts_strangers:
             stranger_names = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
             open_uploads = {author: key for author, key in open_uploads.items() if author not in stranger_names}
-        must(not open_uploads, f"an upload stays open {where}: {open_uploads}")
+        must(not open_uploads, f"an upload stays open {occasion}: {open_uploads}")
 
     def _undo_unread_rot(self, folder: str, wishes: Sequence[Wish]) -> None:
         """Undo the rot of bytes that validation did not read, because the store's checksums proved them."""

@@ -17,7 +17,7 @@ from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.text.errors import RescaleError
 from simulation.contents import Contents, Elements, KeyedGroups, id_of_uid, state_names
-from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.flinks_rules import hash_code_of_long, key_group_of_code, key_groups_of_subtask
 from simulation.native_databases import UnreadableError
 from simulation.rows import KeyedRows, Kind, all_own_rows, assert_rows, assert_same
 from support.canonical import Record, read_group
@@ -87,19 +87,23 @@ def assert_certified(
     referred_snapshot = "its base" if document["continues"] else "the source"
     says_elsewhere = f"refers to files of {referred_snapshot}" in (document["does_not_prove"] or "")
     assert_same("whether it says that files lie elsewhere", bool(Contents(result).uris_elsewhere()), says_elsewhere)
-    dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
+    certified_operators, certified_states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
     assert_same(
-        "operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped}
+        "operators left out",
+        {id_of_uid(uid) for uid in drops},
+        {operator["operator_id"] for operator in certified_operators},
     )
     dropped_states = {
         (id_of_uid(uid), name) for uid, _, name in (state_drop.partition(":") for state_drop in state_drops)
     }
-    assert_same("states left out", dropped_states, {(state["operator_id"], state["name"]) for state in states})
+    assert_same(
+        "states left out", dropped_states, {(state["operator_id"], state["name"]) for state in certified_states}
+    )
     contents = Contents(source)
     contents.apply_surgery(renames, drops, state_drops)
     for operator, operator_document in zip(contents.metadata.operators, document["operators"], strict=True):
         stated_counts = operator_document["records"]["left_out"] if operator_document["records"] is not None else {}
-        dropped_records = {name: number for name, number in stated_counts.items() if number}
+        dropped_records = {name: count for name, count in stated_counts.items() if count}
         assert_same(
             f"records left out of {operator.operator_id}", contents.dropped_row_counts(operator), dropped_records
         )
@@ -228,7 +232,7 @@ def _assert_keyed(
         )
     assert_same("records", Counter(record for _, record in old_records), Counter(record for _, record in new_records))
     for group, record in new_records:
-        code = long_code(int.from_bytes(record.key[:8], "big", signed=True))
+        code = hash_code_of_long(int.from_bytes(record.key[:8], "big", signed=True))
         assert_same("key group of a record", key_group_of_code(code, new_operator.max_parallelism), group)
 
 

@@ -43,7 +43,7 @@ def scratch_folder() -> str | None:
     return str(_IN_MEMORY_FOLDER) if _IN_MEMORY_FOLDER.is_dir() else None
 
 
-class Ranges(NamedTuple):
+class KeyRanges(NamedTuple):
     """First key and end (exclusive) of the rows of the own key groups of a subtask, and of those of all key groups."""
 
     own: tuple[bytes, bytes]
@@ -51,7 +51,7 @@ class Ranges(NamedTuple):
 
 
 def write_database(
-    random: Random, rows: Rows, list_states: Sequence[str], foreign_rows: Rows, ranges: Ranges, name: str
+    random: Random, rows: Rows, list_states: Sequence[str], foreign_rows: Rows, ranges: KeyRanges, name: str
 ) -> dict[str, bytes]:
     """Return the files, by name, of a database that holds `rows`, written by random puts, flushes and compactions.
 

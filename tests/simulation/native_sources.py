@@ -15,8 +15,8 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
-from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
-from simulation.native_databases import Ranges, Rows, write_database
+from simulation.flinks_rules import hash_code_of_long, key_group_of_code, key_groups_of_subtask
+from simulation.native_databases import KeyRanges, Rows, write_database
 from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source, elements_operator, flinks_source, shapes_to_draw, store_stream
@@ -28,10 +28,10 @@ KEYED_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
 
 
 def draw_native(random: Random) -> Source:
-    chance = random.random()
-    if chance < 0.1:
+    draw = random.random()
+    if draw < 0.1:
         return flinks_source(random.choice(_FLINKS_SNAPSHOTS), Kind.ROCKSDB)
-    return heap_source(random.randrange(12)) if chance < 0.3 else rocksdb_source(random.randrange(16))
+    return heap_source(random.randrange(12)) if draw < 0.3 else rocksdb_source(random.randrange(16))
 
 
 def fit_to_kind(random: Random, source: Source, wish: Wish) -> Wish:
@@ -94,7 +94,7 @@ def _database_operator(
             for state in states
         }
         known_states = [state for state in states if own_rows[state] or not is_lazy] or states[:1]
-        ranges = Ranges(
+        ranges = KeyRanges(
             own=(prefix(own_groups[0], max_parallelism), prefix(own_groups[-1] + 1, max_parallelism)),
             all=(prefix(0, max_parallelism), prefix(max_parallelism, max_parallelism)),
         )
@@ -181,7 +181,7 @@ def draw_rows(random: Random, states: Sequence[str], max_parallelism: int, *, lo
     """Draw rows of some keys; elements of lists are joined by commas. With `long_values`, values are longs."""
     rows: Rows = {state: {} for state in states}
     for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
-        group = key_group_of_code(long_code(key), max_parallelism)
+        group = key_group_of_code(hash_code_of_long(key), max_parallelism)
         key_with_group = prefix(group, max_parallelism) + struct.pack(">q", key) + b"\0"
         for state in states:
             if random.random() < 0.7:

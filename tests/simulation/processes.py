@@ -70,7 +70,7 @@ class Process:
             self.is_over, self.error = True, Crash()
         self.go_on()
 
-    def before_request(self, request: str) -> None:
+    def before_request(self, request_line: str) -> None:
         """Count a request in the process's own turn.
 
         A killed process dies at every later request, too, because its cleanup must not run.
@@ -88,7 +88,7 @@ class Process:
             self._is_killed = True
         if self._is_killed:  # perhaps while it stood still
             raise Crash
-        self.request = request
+        self.request = request_line
 
     def end_here(self) -> None:
         """Kill the process in its own turn; its request is not made."""

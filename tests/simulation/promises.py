@@ -18,9 +18,9 @@ class BrokenPromiseError(AssertionError):
     """Behaviour of a history that breaks a promise."""
 
 
-def must(holds: bool, what: str) -> None:
-    if not holds:
-        raise BrokenPromiseError(what)
+def must(condition: bool, violation: str) -> None:
+    if not condition:
+        raise BrokenPromiseError(violation)
 
 
 def error_line(error: BaseException) -> str:

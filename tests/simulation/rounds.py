@@ -55,8 +55,8 @@ def script_of_round(script: Script, seed: int) -> Script:
     """Return the script of a round, with the faults of `script` except damage to the source and lasting conditions."""
     random = Random(f"round {seed}")
     source, wish = job_of(random.randrange(_JOB_COUNT))
-    damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
-    beside = {who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")}
+    damage = {kind: stage for kind, stage in script.damage.items() if not kind.startswith("source")}
+    beside = {who: stage for who, stage in script.beside.items() if who in ("twin", "rival", "discard")}
     ahead_random = Random(f"copied ahead in round {seed}")
     if ahead_random.random() < _COPIED_AHEAD_SHARE:
         beside["preparer"] = ahead_random.choice(("plan", "plan", *STAGES))
@@ -81,8 +81,8 @@ def job_of(number: int) -> tuple[Source, Wish]:
     earlier, later = _checkpoints(random, old_maximum, f"job {number}")
     wish = Wish(str(random.randint(1, 4)), str(new_maximum))
     earlier_objects, source_objects = (
-        {f"{place.rpartition('/')[2]}/{name}": data for name, data in objects.items()}
-        for place, objects in ((EARLIER, earlier), (SOURCE, later))
+        {f"{uri.rpartition('/')[2]}/{name}": data for name, data in objects.items()}
+        for uri, objects in ((EARLIER, earlier), (SOURCE, later))
     )
     bucket = Bucket(Clock())
     for key, data in (earlier_objects | source_objects).items():
@@ -114,31 +114,36 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
     for subtask in range(parallelism):
         own_groups = key_groups_of_subtask(maximum, parallelism, subtask)
         first_rows, changed_rows = (
-            {state: {k: v for k, v in some[state].items() if group_of(k, maximum) in own_groups} for state in states}
-            for some in (rows, other_rows)
+            {
+                state: {k: v for k, v in rows_of_all_subtasks[state].items() if group_of(k, maximum) in own_groups}
+                for state in states
+            }
+            for rows_of_all_subtasks in (rows, other_rows)
         )
         earlier_files, later_files = _files_before_and_after(random, first_rows, changed_rows, f"{name} {subtask}")
         shared = {
             file for file, data in earlier_files.items() if later_files.get(file) == data and file.endswith(".sst")
         }
         earlier_streams, later_streams = (
-            _store_files(place, subtask, files) for place, files in ((earlier, earlier_files), (later, later_files))
+            _store_files(objects, subtask, files) for objects, files in ((earlier, earlier_files), (later, later_files))
         )
         for file in () if is_uploaded_again else shared:
             del earlier[_stored_name(subtask, file)]
             earlier_streams[file] = FileStream(f"{SOURCE}/{_stored_name(subtask, file)}", len(earlier_files[file]))
-        for i, (place, streams) in enumerate(((earlier, earlier_streams), (later, later_streams))):
-            place[f"meta-{subtask}"] = header_of(states)
+        for i, (objects, streams) in enumerate(((earlier, earlier_streams), (later, later_streams))):
+            objects[f"meta-{subtask}"] = header_of(states)
             handle = _handle(
                 subtask, own_groups, RelativeFileStream(f"meta-{subtask}", len(header_of(states))), streams
             )
             subtasks[i].append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
-    for i, place in enumerate((earlier, later)):
+    for i, objects in enumerate((earlier, later)):
         operators = (
             OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, maximum, None, tuple(subtasks[i])),
-            elements_operator(random, place, parallelism, maximum),
+            elements_operator(random, objects, parallelism, maximum),
         )
-        place["_metadata"] = write_metadata(Metadata(4, 6 + i, (), operators, savepoint_properties(is_canonical=False)))
+        objects["_metadata"] = write_metadata(
+            Metadata(4, 6 + i, (), operators, savepoint_properties(is_canonical=False))
+        )
     return earlier, later
 
 
@@ -201,10 +206,10 @@ def _put_value(db: Writer, state: str, key: bytes, value: bytes) -> None:
 
 def _change_value(random: Random, db: Writer, state: str, key: bytes) -> None:
     """Delete or replace the value of a key, add an element to a list, or, mostly, do nothing."""
-    turn = random.random()
-    if turn < 0.1:
+    draw = random.random()
+    if draw < 0.1:
         db.delete(state, key)
-    elif turn < 0.25:
+    elif draw < 0.25:
         _put_value(db, state, key, b"replaced")
-    elif turn < 0.35 and KEYED_STATES[state] == "LIST":
+    elif draw < 0.35 and KEYED_STATES[state] == "LIST":
         db.add(state, key, b"one more")

@@ -17,7 +17,7 @@ from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import ChangelogHandle, HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
 from rescale.text.errors import RescaleError
 from simulation.changelogs import changes_of, rows_after_replay, with_logged_states
-from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.flinks_rules import hash_code_of_long, key_group_of_code, key_groups_of_subtask
 from simulation.headers import keyed_state_names
 from simulation.native_databases import rows_of_database
 from support.canonical import prefix, read_group
@@ -143,7 +143,7 @@ def assert_rows(
         return
     assert_same("rows", Counter(_without_groups(old_rows)), Counter(_without_groups(new_rows)))
     for (state, group, key), _ in new_rows:
-        code = long_code(int.from_bytes(key[:_LONG_BYTES], "big", signed=True))
+        code = hash_code_of_long(int.from_bytes(key[:_LONG_BYTES], "big", signed=True))
         assert_same(f"key group of a row of {state}", key_group_of_code(code, new_operator.max_parallelism), group)
 
 

@@ -140,10 +140,10 @@ def draw_script(random: Random, seed: int) -> Script:
 def _draw_source(random: Random, native_random: Random, seed: int) -> tuple[Source, bool]:
     """Draw a source, and return whether the source or its results have native state."""
     source = draw_source(random)
-    turn = native_random.random()
-    if turn < _NATIVE_SHARE:
+    draw = native_random.random()
+    if draw < _NATIVE_SHARE:
         return draw_native(native_random), True
-    if turn < _NATIVE_SHARE + _INTO_ROCKSDB_SHARE:
+    if draw < _NATIVE_SHARE + _INTO_ROCKSDB_SHARE:
         return written_source(native_random.randrange(24)), True
     changelog = draw_changelog(seed)
     return (source, False) if changelog is None else (changelog, True)

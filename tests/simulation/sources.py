@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
-from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.flinks_rules import hash_code_of_long, key_group_of_code, key_groups_of_subtask
 from simulation.model import shapes_of, states_of
 from simulation.rows import Kind
 from support.canonical import Record, write_group
@@ -64,10 +64,10 @@ class Source:
 
 
 def draw_source(random: Random) -> Source:
-    chance = random.random()
-    if chance < 0.03:
+    draw = random.random()
+    if draw < 0.03:
         return flinks_source(random.choice(_LARGER_SNAPSHOTS))
-    if chance < 0.15:
+    if draw < 0.15:
         return flinks_source(random.choice(_SMALL_SNAPSHOTS))
     return written_source(random.randrange(24))
 
@@ -115,7 +115,7 @@ def _keyed_operator(
         data = struct.pack(">q", key)
         for state in range(len(states)):
             if random.random() < 0.7:
-                records = records_by_group.setdefault(key_group_of_code(long_code(key), max_parallelism), [])
+                records = records_by_group.setdefault(key_group_of_code(hash_code_of_long(key), max_parallelism), [])
                 records.append(Record(state, data + b"\0", random.randbytes(random.choice((8, 60)))))
     subtasks = []
     for subtask in range(parallelism):

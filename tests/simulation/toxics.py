@@ -76,24 +76,24 @@ class Toxics:
     def end(self) -> None:
         self.rates, self.deletes_are_denied, self._storm_requests_left = {}, False, 0
 
-    def storms(self, what: str) -> bool:
-        if not self._storm_requests_left and Toxic.STORM in self.rates and self.happens(Toxic.STORM, what):
+    def storms(self, request_line: str) -> bool:
+        if not self._storm_requests_left and Toxic.STORM in self.rates and self.happens(Toxic.STORM, request_line):
             self._storm_requests_left = self.random.randint(2, _LONGEST_STORM_REQUESTS)
         self._storm_requests_left = max(0, self._storm_requests_left - 1)
         return self._storm_requests_left > 0
 
-    def denies(self, what: str) -> bool:
+    def denies(self, request_line: str) -> bool:
         """Return whether the request is denied, as by a bucket policy or an object lock."""
         if self.deletes_are_denied:
             self.event_counts["delete refused"] += 1
-            self.log.append(f"delete refused: {what}")
+            self.log.append(f"delete refused: {request_line}")
         return self.deletes_are_denied
 
-    def happens(self, toxic: Toxic, what: str) -> bool:
+    def happens(self, toxic: Toxic, request_line: str) -> bool:
         if self.random.random() >= self.rates.get(toxic, 0):
             return False
         self.event_counts[toxic] += 1
-        self.log.append(f"{toxic}: {what}")
+        self.log.append(f"{toxic}: {request_line}")
         return True
 
     def flipped_on_the_way(self, data: bytes) -> bytes:
@@ -136,45 +136,45 @@ class Client:
     def _request(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if arguments["Bucket"] != BUCKET:
             raise refusal(request, 404, "NoSuchBucket")
-        where = f"{request} {arguments['Key'] if 'Key' in arguments else arguments.get('Prefix', '')}"
+        request_line = f"{request} {arguments['Key'] if 'Key' in arguments else arguments.get('Prefix', '')}"
         process = this_process()
         if process is None:
             self._bucket.requester = ""
-            return self._answer(request, carry_out, arguments, where)
-        process.before_request(where)
+            return self._answer(request, carry_out, arguments, request_line)
+        process.before_request(request_line)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
             process.end_here()  # no promise covers a lost process that has misread: it never reads its writes back
         self._bucket.requester = process.name
-        answer = self._answer(request, carry_out, arguments, f"{process.name}: {where}")
+        answer = self._answer(request, carry_out, arguments, f"{process.name}: {request_line}")
         process.after_request()
         return answer
 
-    def _answer(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], where: str) -> Any:
+    def _answer(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], request_line: str) -> Any:
         toxics = self.toxics
-        if request == "delete_object" and toxics.denies(where):
+        if request == "delete_object" and toxics.denies(request_line):
             raise refusal(request, 403, "AccessDenied")
         if not toxics.rates:
             return self._carry_out(carry_out, arguments)
-        if toxics.storms(where):
+        if toxics.storms(request_line):
             raise refusal(request, 503, "SlowDown")
         may_break = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
-        if may_break and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
+        if may_break and toxics.happens(Toxic.ERROR_IN_ANSWER, request_line):
             if toxics.random.random() < 0.5:
                 self._carry_out(carry_out, arguments)
             raise refusal(request, 500, "InternalError")
-        if toxics.happens(Toxic.ERROR, where):
+        if toxics.happens(Toxic.ERROR, request_line):
             raise refusal(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost_error()
         is_write = request in _WRITES
-        if is_write and toxics.happens(Toxic.LOST_ANSWER, where):
+        if is_write and toxics.happens(Toxic.LOST_ANSWER, request_line):
             self._carry_out(carry_out, arguments)
             raise _no_answer_error()
-        if is_write and toxics.happens(Toxic.REPEATED, where):
+        if is_write and toxics.happens(Toxic.REPEATED, request_line):
             self._carry_out(carry_out, arguments)
         answer = self._carry_out(carry_out, arguments)
         if request == "get_object":
-            return self._spoil_answer(answer, where)
+            return self._spoil_answer(answer, request_line)
         if request.startswith("list_"):
-            return self._shorten_listing(answer, where)
+            return self._shorten_listing(answer, request_line)
         return answer
 
     def _carry_out(self, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -183,25 +183,25 @@ class Client:
             self._after_request()
         return answer
 
-    def _spoil_answer(self, answer: dict[str, Any], where: str) -> dict[str, Any]:
+    def _spoil_answer(self, answer: dict[str, Any], request_line: str) -> dict[str, Any]:
         data, random = answer["Body"].data, self.toxics.random
-        if self.toxics.happens(Toxic.BROKEN_BODY, where):
+        if self.toxics.happens(Toxic.BROKEN_BODY, request_line):
             return {**answer, "Body": Body(data, breaks=True)}
-        if data and Toxic.SHORT in self.toxics.rates and self.toxics.happens(Toxic.SHORT, where):
+        if data and Toxic.SHORT in self.toxics.rates and self.toxics.happens(Toxic.SHORT, request_line):
             data = data[: random.randrange(len(data))]
             return {**answer, "Body": Body(data), "ContentLength": len(data)}
-        if data and self.toxics.happens(Toxic.FLIPPED, where):
+        if data and self.toxics.happens(Toxic.FLIPPED, request_line):
             if (process := this_process()) is not None:
                 process.has_misread = True
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
-        if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):
+        if data and request_line.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, request_line):
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         return answer
 
-    def _shorten_listing(self, pages: Iterator[dict[str, Any]], where: str) -> Iterator[dict[str, Any]]:
+    def _shorten_listing(self, pages: Iterator[dict[str, Any]], request_line: str) -> Iterator[dict[str, Any]]:
         all_pages = list(pages)
         full_pages = [page for page in all_pages if page.get("Contents")]
-        if full_pages and self.toxics.happens(Toxic.MISSED_NAME, where):
+        if full_pages and self.toxics.happens(Toxic.MISSED_NAME, request_line):
             entries = self.toxics.random.choice(full_pages)["Contents"]
             entries.pop(self.toxics.random.randrange(len(entries)))
         return iter(all_pages)

@@ -80,12 +80,12 @@ def _look(data: bytes) -> None:
             _with_replaced_handle(run.handles[handles_index], head[3], data), order="deterministic"
         )
     Path(places_of(run.plan).written_handles(run.handles[handles_index].step)).write_bytes(data)
-    written = read_handles(run.plan, run.handles[handles_index].step)
-    assert written is not None
-    assert all(size >= 0 for size in written.files.values())
+    written_handles = read_handles(run.plan, run.handles[handles_index].step)
+    assert written_handles is not None
+    assert all(size >= 0 for size in written_handles.files.values())
     read_metadata(
         build_candidate(
-            run.source, run.plan, [*run.handles[:handles_index], written, *run.handles[handles_index + 1 :]]
+            run.source, run.plan, [*run.handles[:handles_index], written_handles, *run.handles[handles_index + 1 :]]
         ),
         "candidate",
     )

@@ -48,14 +48,15 @@ def _folder() -> Path:
 
 @cache
 def _directories() -> list[Path]:
-    return [relocated(name, _folder() / f"{number}" / "job") for number, name in enumerate(_SOURCES)]
+    return [relocated(name, _folder() / f"{source_index}" / "job") for source_index, name in enumerate(_SOURCES)]
 
 
 @cache
 def _original_seeds() -> list[bytes]:
     """Return the seeds as they were at the first call, before inputs replaced the files."""
     return [
-        bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
+        bytes((source_index,)) + (directory / "_metadata").read_bytes()
+        for source_index, directory in enumerate(_directories())
     ]
 
 
@@ -64,10 +65,10 @@ def _seeds() -> Iterator[bytes]:
 
 
 def _look(data: bytes) -> None:
-    number = data[0] % len(_original_seeds()) if data else 0
-    directory, watch = _directories()[number], _watch()
+    source_index = data[0] % len(_original_seeds()) if data else 0
+    directory, watch = _directories()[source_index], _watch()
     (directory / "_metadata").write_bytes(data[1:])
-    job_folder = _folder() / f"{number}" / "job"
+    job_folder = _folder() / f"{source_index}" / "job"
     watch.opened_paths.clear()
     watch.is_active = True
     try:

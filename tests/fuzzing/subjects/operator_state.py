@@ -33,9 +33,9 @@ def _look(data: bytes) -> None:
     state_table, offset_bytes, stream = parts_of(data, 3)
     offsets = [offset for (offset,) in struct.iter_unpack(">q", offset_bytes[: len(offset_bytes) // 8 * 8])]
     states = []
-    for number in range(len(state_table) // 2):
-        mode, count = _MODES[state_table[2 * number] % len(_MODES)], state_table[2 * number + 1]
-        states.append(OperatorStateOffsets(f"state {number}", mode, tuple(offsets[:count])))
+    for state_index in range(len(state_table) // 2):
+        mode, count = _MODES[state_table[2 * state_index] % len(_MODES)], state_table[2 * state_index + 1]
+        states.append(OperatorStateOffsets(f"state {state_index}", mode, tuple(offsets[:count])))
         offsets = offsets[count:]
     extents = [extent for extents in element_extents(states, len(stream)) for extent in extents]
     assert all(0 <= start <= start + length <= len(stream) for start, length in extents)

@@ -81,8 +81,8 @@ def read_table(data: bytes) -> None:
     assert sst_table.index_size >= 0
     for _ in sst_table.range_tombstones():
         pass
-    for number, entry in enumerate(sst_table.index_entries()):
-        if number < MOST_BLOCKS:
+    for i, entry in enumerate(sst_table.index_entries()):
+        if i < MOST_BLOCKS:
             for row in sst_table.rows(entry.handle):
                 assert row.sequence >= 0
 

@@ -98,12 +98,16 @@ def _merge_equal_elements(share: Any, by_subtask: Any) -> Any:
     return list({extent.length: extent for extent in extents}.values())
 
 
-def _with_neighbours_in_any_file(some: Any) -> Any:
-    pieces = [piece for piece in some if piece.length]
+def _with_neighbours_in_any_file(given_pieces: Any) -> Any:
+    pieces = [piece for piece in given_pieces if piece.length]
     for i in range(1, len(pieces)):
-        last, piece = pieces[i - 1], pieces[i]
-        if last.file is not None and piece.file is not None and last.start + last.length == piece.start:
-            pieces[i] = piece._replace(file=last.file)
+        previous_piece, piece = pieces[i - 1], pieces[i]
+        if (
+            previous_piece.file is not None
+            and piece.file is not None
+            and previous_piece.start + previous_piece.length == piece.start
+        ):
+            pieces[i] = piece._replace(file=previous_piece.file)
     return merge_adjacent(pieces)
 
 
@@ -183,8 +187,8 @@ def _key_groups_without_murmur(codes: Any, max_parallelism: int) -> Any:
     return abs(codes.astype("i8")) % max_parallelism
 
 
-def _split_one_byte_late(some: Any, lengths: Any) -> Any:
-    for run in split(some, lengths):
+def _split_one_byte_late(pieces: Any, lengths: Any) -> Any:
+    for run in split(pieces, lengths):
         yield tuple(piece._replace(start=piece.start + 1) if i == 0 else piece for i, piece in enumerate(run))
 
 
