@@ -34,10 +34,10 @@ def changes_of(handle: ChangelogHandle, content: Callable[[Stream], bytes]) -> I
             yield from ((change.key_group, change.data) for change in delta.changes)
             continue
         for offset, stream in delta.change_sets:
-            yield from _change_set_at(content(stream)[1:], offset)
+            yield from _changes_in_set_at(content(stream)[1:], offset)
 
 
-def _change_set_at(data: bytes, at: int) -> Iterator[Change]:
+def _changes_in_set_at(data: bytes, at: int) -> Iterator[Change]:
     (group_count,), at = struct.unpack_from(">i", data, at), at + 4
     for _ in range(group_count):
         (change_count, group), at = struct.unpack_from(">ii", data, at), at + 8
