@@ -146,7 +146,7 @@ def test_workers_play_the_same_histories() -> None:
     assert list(side_by_side(play_all, chunks, 2)) == list(side_by_side(play_all, chunks, 1))
 
 
-@pytest.mark.parametrize("requests", [False, True])
+@pytest.mark.parametrize("makes_requests", [False, True])
 def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, makes_requests: bool) -> None:
     def without_end(plan: Plan) -> None:
         while True:
