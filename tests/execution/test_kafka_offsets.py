@@ -285,7 +285,7 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "found"),
+    ("text", "message", "found_text"),
     [
         (
             "topic,partition,offset\norders,5,1",
@@ -320,12 +320,12 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
     ],
 )
 def test_invalid_offsets_are_refused_before_anything_is_written(
-    tmp_path: Path, text: str, message: str, found: str | None
+    tmp_path: Path, text: str, message: str, found_text: str | None
 ) -> None:
     source, target = savepoint(tmp_path / "source"), tmp_path / "target"
     with pytest.raises(RequestError, match=message) as caught:
         plan_rescale(source, str(target), kafka_offsets=text)
-    assert found is None or caught.value.found == found
+    assert found_text is None or caught.value.found == found_text
     assert not target.exists()
 
 

@@ -228,7 +228,7 @@ def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "message", "found"),
+    ("change", "message", "found_text"),
     [
         (lambda handle: replace(handle, backend_id="of-another-job"), "other state backends", "backend of-another-job"),
         (lambda handle: replace(handle, first_key_group=9), "other state backends", "key groups from 9 on"),
@@ -239,7 +239,7 @@ def test_checkpoints_with_other_state_backends_are_refused(
     job: Checkpoints,
     change: Callable[[IncrementalHandle], IncrementalHandle],
     message: str,
-    found: str,
+    found_text: str,
     id_difference: int,
     capsys: Captured,
 ) -> None:
@@ -250,7 +250,7 @@ def test_checkpoints_with_other_state_backends_are_refused(
     code, document = answer(capsys, "diff", earlier_checkpoint, job.newest, "--by-file")
     assert code == 2
     assert message in document["what"]
-    assert found in document["found"]
+    assert found_text in document["found"]
     assert document["operator"]
     assert earlier_checkpoint in document["expected"]
 

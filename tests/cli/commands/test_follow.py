@@ -218,10 +218,10 @@ def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(
     another_job = later_start(job, tmp_path, 4)
     job.copy_newest(4)
     capsys.readouterr()
-    for directory, found in ((job.directory, "checkpoint 4"), (another_job.directory, job.directory)):
+    for directory, found_text in ((job.directory, "checkpoint 4"), (another_job.directory, job.directory)):
         code, error = answer(capsys, "follow", directory, "--target", target, "--finish")
         assert (code, error["path"]) == (2, target)
-        assert error["found"].startswith(found)
+        assert error["found"].startswith(found_text)
         assert "another target" in error["advice"]
 
 

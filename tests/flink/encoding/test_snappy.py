@@ -96,8 +96,8 @@ def test_plain_stream_of_an_empty_heap_state_equals_flinks() -> None:
 
 
 def test_identifiers_and_skippable_chunks_are_skipped_anywhere() -> None:
-    one, other = compressed(b"one"), compressed(b"two")
-    assert decompressed(one + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + other) == b"onetwo"
+    first, second = compressed(b"one"), compressed(b"two")
+    assert decompressed(first + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + second) == b"onetwo"
 
 
 def test_part_of_a_stream_is_read_without_identifier_on_request() -> None:

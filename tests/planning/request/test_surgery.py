@@ -54,7 +54,7 @@ def test_operators_can_swap_names_or_take_a_name_that_becomes_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("renames", "message", "found"),
+    ("renames", "message", "found_text"),
     [
         (["cuonts=numbers"], "no operator 'cuonts' in the snapshot", "cuonts"),
         (
@@ -73,10 +73,10 @@ def test_operators_can_swap_names_or_take_a_name_that_becomes_free() -> None:
         (["counts="], "not a new name of an operator", "counts="),
     ],
 )
-def test_impossible_rename_is_refused(renames: list[str], message: str, found: str) -> None:
+def test_impossible_rename_is_refused(renames: list[str], message: str, found_text: str) -> None:
     with pytest.raises(RequestError, match=message) as caught:
         new_ids(*renames)
-    assert found in str(caught.value.found)
+    assert found_text in str(caught.value.found)
 
 
 def test_uid_longer_than_java_can_write_is_refused() -> None:

@@ -181,7 +181,7 @@ def test_undeclared_positions_are_found(
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "found_text"),
     [
         (changed_partition(0, 1, 5), "orders-0 from 0"),
         (changed_partition(2, EARLIEST, 5), "orders-2 from 20"),
@@ -197,12 +197,12 @@ def test_undeclared_positions_are_found(
     ],
 )
 def test_declared_present_offset_that_is_not_the_sources_is_refused(
-    change: ChangedPartition, found: str, by_directory: OffsetsByDirectory
+    change: ChangedPartition, found_text: str, by_directory: OffsetsByDirectory
 ) -> None:
     with pytest.raises(IntegrityError, match="does not have a Kafka offset that was declared as changed") as caught:
         by_directory.check(SOURCE, SOURCE, changed_partition(1, 10), change)
     expected = f"{change.topic}-{change.partition} from {change.next}"
-    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, found)
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, found_text)
 
 
 def test_partition_without_offset_may_be_declared_as_having_none(by_directory: OffsetsByDirectory) -> None:
