@@ -294,11 +294,8 @@ class Follower:
         checkpoint_numbers: list[int] = []
         while True:
             self._refuse_lost_target()
-            earlier_checkpoint_numbers, checkpoint_numbers = (
-                checkpoint_numbers,
-                complete_checkpoints(self.job.checkpoints),
-            )
-            if checkpoint_numbers != earlier_checkpoint_numbers:
+            earlier_numbers, checkpoint_numbers = checkpoint_numbers, complete_checkpoints(self.job.checkpoints)
+            if checkpoint_numbers != earlier_numbers:
                 refuse_two_starts(self.job.checkpoints, checkpoint_numbers)
             if checkpoint_numbers and checkpoint_numbers[-1] > newest_number:
                 attempt = attempt + 1 if checkpoint_numbers[-1] == tried_number else 1
