@@ -68,7 +68,7 @@ def triggers_after_a_failure(monkeypatch: pytest.MonkeyPatch, before: JobToResta
 def test_canonical_savepoint_is_not_repeated_if_flink_cannot_take_it(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
         triggers_after_a_failure(monkeypatch, BEFORE, why)
-    assert 'choose "native" under "Format of the savepoint"' in str(caught.value.advice)
+    assert 'choose "native" as the format of the savepoint' in str(caught.value.advice)
 
 
 @pytest.mark.parametrize(

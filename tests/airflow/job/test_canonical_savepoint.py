@@ -55,7 +55,7 @@ def test_operators_with_asynchronous_state_are_refused(backend: str | None) -> N
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
         refuse_canonical(flink(backend, ["visits.numRecordsIn", ASYNCHRONOUS, "sink.numRecordsIn"]), JOB)
     assert (caught.value.operator, caught.value.found) == ("clicks", "asynchronous state of visits")
-    assert caught.value.advice == 'choose "native" under "Format of the savepoint"'
+    assert caught.value.advice == 'choose "native" as the format of the savepoint'
 
 
 def test_forst_backend_is_refused(pauses: list[float]) -> None:

@@ -70,7 +70,7 @@ def test_timers_on_the_heap_are_refused(line: str) -> None:
     with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB") as caught:
         why(flink(ROCKSDB, directory(line)))
     assert caught.value.operator
-    assert caught.value.advice == 'choose "canonical" under "Format of the savepoint": it holds all timers'
+    assert caught.value.advice == 'choose "canonical" as the format of the savepoint: it holds all timers'
 
 
 def test_timers_of_a_dropped_operator_are_ignored() -> None:

@@ -30,6 +30,6 @@ def test_asynchronous_state_ends_the_run_before_the_job_is_stopped(
     log = run.log_text("look_at_job")
     assert "Flink cannot take a canonical savepoint of this job" in log
     assert "asynchronous state of counts" in log
-    assert 'choose "native" under "Format of the savepoint"' in log
+    assert 'choose "native" as the format of the savepoint' in log
     assert cluster.job(job_id).runs
     cluster.clear()

@@ -131,5 +131,5 @@ def test_timers_on_the_heap_end_the_run_before_the_job_is_stopped(
     assert run.states()["look_at_job"] == "failed"
     log = run.log_text("look_at_job")
     assert "a native savepoint would lose timers of this job" in log
-    assert 'choose "canonical" under "Format of the savepoint"' in log
+    assert 'choose "canonical" as the format of the savepoint' in log
     assert cluster.job(job_id).runs

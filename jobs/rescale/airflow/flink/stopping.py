@@ -42,7 +42,7 @@ _MOST_SAVEPOINTS = 20
 Each search for the savepoints of a run sends Flink this many requests.
 """
 
-CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
+CHOOSE_NATIVE = 'choose "native" as the format of the savepoint'
 
 _NO_CANONICAL_MESSAGES = ("does not support CANONICAL savepoints", "UnsupportedOperationException: Not supported yet.")
 """Messages of tasks that fail because they cannot take a canonical savepoint: on ForSt (`StreamTask`), and with

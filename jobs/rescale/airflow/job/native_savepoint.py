@@ -33,7 +33,7 @@ _ROCKSDB_BACKENDS = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP_BACKENDS = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 """Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
-_CHOOSE_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
+_CHOOSE_CANONICAL = 'choose "canonical" as the format of the savepoint'
 
 
 def check_native_savepoint(
